@@ -4,10 +4,10 @@ import re
 # The declarations of types.ts that apps use; the file also has the types that the client's parts share.
 SHARED = ("Options", "Limits", "Bell", "Store", "Connection", "Status", "Refusal", "Event", "Answer", "Item", "Storage",
           "Network", "Lifecycle", "JSONValue", "Row")
-FEATURES = tuple(f"stores/{name}.ts" for name in ("badges", "notifications", "conversations", "requests", "shop", "community", "rows"))
+STORES = ("badges", "notifications", "conversations", "requests", "shop", "community", "rows")
 MODULES = (
     ("bellhop.js", "`connect` makes a bell with every feature.", ("index.ts", "types.ts")),
-    ("bellhop.js/features", "The stores of a bell, and their commands.", ("features.ts", *FEATURES)),
+    ("bellhop.js/features", "The stores of a bell, and their commands.", ("features.ts", *(f"stores/{name}.ts" for name in STORES))),
     ("bellhop.js/offline", "The last state of the stores on the device.", ("offline.ts",)),
     ("bellhop.js/push", "Push messages.", ("push.ts",)),
     ("bellhop.js/react", "A provider and hooks for React 18 and React Native.", ("react.ts",)),

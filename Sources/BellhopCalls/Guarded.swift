@@ -2,8 +2,8 @@ import Foundation
 
 /// State shared between threads, accessible only while its lock is held.
 ///
-/// The service has the same type in `Threads` as `Locked`; apps build this module alone. `Synchronization.Mutex` requires
-/// newer systems than apps support, and ThreadSanitizer on Linux does not know it and reports false races.
+/// The service has the same type in `Threads` as `Locked`; apps build this module alone. `Synchronization.Mutex`
+/// requires newer systems than apps support, and ThreadSanitizer on Linux does not know it and reports false races.
 ///
 /// `@unchecked Sendable`: `state` is only accessed inside `withLock`. A reference that leaves it must be Sendable
 /// itself, or be removed from the state by its taker.

@@ -86,9 +86,9 @@ public final class APNs: Sendable {
                 }
             }
             writer.member("bellhop") { own in
-                if case .withdrawal(let tags) = message.content {
+                if case .withdrawal = message.content {
                     own.member("badge", message.badge)
-                    own.member("withdrawn", tags.map(collapseId))
+                    own.member("withdrawn", message.withdrawn.map(collapseId))
                 } else {
                     own.member("tag", collapseId(message.tag))
                     own.member("data", json: message.data)

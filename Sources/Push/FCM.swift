@@ -110,8 +110,8 @@ public final class FCM: Sendable {
     /// Writes the members for the app. FCM takes only texts.
     private static func writeData(of message: PushMessage, to writer: inout JSONWriter) {
         writer.member("badge", "\(message.badge)")
-        if case .withdrawal(let tags) = message.content {
-            writer.member("withdrawn", String(decoding: Self.json(tags), as: UTF8.self))
+        if case .withdrawal = message.content {
+            writer.member("withdrawn", String(decoding: Self.json(message.withdrawn), as: UTF8.self))
         } else {
             writer.member("tag", message.tag)
             writer.member("data", String(decoding: message.data, as: UTF8.self))

@@ -9,8 +9,8 @@ public struct PushMessage: Sendable {
         case alert(title: String, body: String, isSilent: Bool)
         /// The number on the icon alone.
         case badge
-        /// Messages to remove from the screen, by their tags.
-        case withdrawal(tags: [String])
+        /// Nothing but what the device removes from its screen.
+        case withdrawal
     }
 
     public let content: Content
@@ -21,8 +21,8 @@ public struct PushMessage: Sendable {
     /// A JSON object for the app: the type and the ids.
     public let data: [UInt8]
     public let isUrgent: Bool
-    /// Messages that a browser removes when it shows this one, by their tags.
-    public let withdrawn: [String]
+    /// Messages that the device removes from its screen, by their tags. Alerts take some along to browsers only.
+    public private(set) var withdrawn: [String]
     /// How long the provider keeps the message for a device that is off.
     public let secondsToLive: Int64
 
@@ -32,6 +32,17 @@ public struct PushMessage: Sendable {
     ) {
         (self.content, self.badge, self.tag, self.data) = (content, badge, tag, data)
         (self.isUrgent, self.withdrawn, self.secondsToLive) = (isUrgent, withdrawn, secondsToLive)
+    }
+
+    /// Returns the message with as many of its withdrawals as its payload has room for, the first ones. A withdrawal keeps
+    /// at least one.
+    public func fitting(_ target: PushTarget) -> PushMessage {
+        let kept = if case .withdrawal = content { 1 } else { 0 }
+        var message = self
+        while message.withdrawn.count > kept, target.payload(of: message).count > target.payloadBytesMax {
+            message.withdrawn = Array(message.withdrawn.prefix(max(kept, message.withdrawn.count / 2)))
+        }
+        return message
     }
 }
 

@@ -20,6 +20,11 @@ public enum PushTarget: Sendable, Equatable {
         }
     }
 
+    /// Bytes of the payload that the provider takes.
+    var payloadBytesMax: Int {
+        if case .webPush = self { WebPush.payloadBytesMax } else { PushLimits.payloadBytesMax }
+    }
+
     /// The device that the address leads to, however the address is written. A device has one user, so two registrations
     /// with the same name are one device.
     ///

@@ -50,7 +50,7 @@ public final class WebPush: Sendable {
             (name: "topic", value: Self.topic(message.tag)),
         ]
         let body = Self.encrypted(
-            Self.payload(message), for: subscription, key: PrivateKey(), salt: AESGCM.randomBytes(16))
+            Self.payload(message), for: subscription, key: PrivateKey(), salt: AESGCM.randomBytes(Self.saltBytes))
         return OutboundPost(
             url: subscription.endpoint, contentType: "application/octet-stream", headers: headers, body: body)
     }
@@ -67,7 +67,7 @@ public final class WebPush: Sendable {
                 writer.member("silent", isSilent)
                 writer.member("withdrawn", message.withdrawn)
             case .badge: break
-            case .withdrawal(let tags): writer.member("withdrawn", tags)
+            case .withdrawal: writer.member("withdrawn", message.withdrawn)
             }
             writer.member("badge", message.badge)
             writer.member("tag", message.tag)
@@ -95,6 +95,10 @@ public final class WebPush: Sendable {
 
     /// The size of a record. A message is one record, and its body has at most this many bytes.
     private static let recordBytes = UInt32(PushLimits.payloadBytesMax)
+    private static let saltBytes = 16
+    /// The salt, the size of the record, the key with its length, the mark of the last record, and the tag of the cipher.
+    private static let overheadBytes = saltBytes + 4 + 1 + PrivateKey.pointBytes + 1 + AESGCM.tagBytes
+    static let payloadBytesMax = PushLimits.payloadBytesMax - overheadBytes
 
     /// Returns a message that only the subscription's browser can read (RFC 8291 §3, RFC 8188 §2).
     ///

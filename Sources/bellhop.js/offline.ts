@@ -240,8 +240,8 @@ class Keeper implements OfflineKeeper {
     for (const place of remove) await storage.remove(`${scope}kept/${place}`);
     for (const place of write) await storage.set(`${scope}kept/${place}`, texts.get(place) ?? "");
     await storage.set(`${scope}kept`, JSON.stringify({ version, entries }));
-    // Another tab that signs out removes the identity from the device's list first, and lists the keys afterwards. So it has
-    // listed these keys, or the identity is gone by now.
+    // Another tab that signs out removes the identity from the device's list first, and lists the keys afterwards. So it
+    // has listed these keys, or the identity is gone by now.
     if (await this.#isLeft(session)) await this.#erase(`${scope}kept`);
   }
 

@@ -101,7 +101,7 @@ export const noToken = (problem: Refusal = { code: "token.none" }, more?: object
   Object.assign(new Error(problem.detail ?? problem.code), { code: problem.code, problem, ...more });
 
 function checkToken(token: unknown): asserts token is string {
-  if (token === "" || token === null || token === undefined) throw noToken();
+  if (token === "" || token == null) throw noToken();
   // Other characters would end the header or begin another one (RFC 6750 §2.1).
   if (typeof token !== "string" || !/^[!-~]+$/.test(token)) {
     throw noToken({ code: "token.wrong", detail: "token() must return text or null" });

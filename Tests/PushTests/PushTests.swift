@@ -8,11 +8,12 @@ import Values
 
 private let now = Timestamp(microseconds: 1_800_000_000_000_000)
 
-private func message(
+func message(
     _ content: PushMessage.Content = .alert(title: "New message", body: "Ada wrote to you", isSilent: false),
-    tag: String = "n1"
+    tag: String = "n1", withdrawn: [String] = []
 ) -> PushMessage {
-    PushMessage(content, badge: 7, tag: tag, data: Array(#"{"id":"n1"}"#.utf8), secondsToLive: 3600)
+    PushMessage(
+        content, badge: 7, tag: tag, data: Array(#"{"id":"n1"}"#.utf8), withdrawn: withdrawn, secondsToLive: 3600)
 }
 
 private func members(_ bytes: [UInt8]) throws -> [String: JSONValue] {
@@ -51,7 +52,7 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     private static let receiver =
         "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
 
-    private static func subscription(_ endpoint: String = "https://push.example.net/push/J1") throws
+    static func subscription(_ endpoint: String = "https://push.example.net/push/J1") throws
         -> WebPushSubscription
     {
         try WebPushSubscription(
@@ -158,7 +159,7 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         #expect(String(decoding: badge.body, as: UTF8.self).hasPrefix(#"{"aps":{"badge":7},"#))
         #expect(header("apns-push-type", of: badge) == "alert" && header("apns-priority", of: badge) == "5")
         #expect(header("apns-collapse-id", of: badge) == nil)
-        let withdrawal = request(message(.withdrawal(tags: ["n1", "n2"])), apns)
+        let withdrawal = request(message(.withdrawal, withdrawn: ["n1", "n2"]), apns)
         #expect(header("apns-push-type", of: withdrawal) == "background")
         #expect(header("apns-priority", of: withdrawal) == "5" && header("apns-collapse-id", of: withdrawal) == nil)
         let payload = try members(withdrawal.body)
@@ -365,8 +366,8 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     }
 
     @Test func badgesAndWithdrawals_areData() throws {
-        for content in [PushMessage.Content.badge, .withdrawal(tags: ["n1", "n2"])] {
-            let post = try fcm().request(message(content), token: "t1", accessToken: "a1")
+        for content in [PushMessage.Content.badge, .withdrawal] {
+            let post = try fcm().request(message(content, withdrawn: ["n1", "n2"]), token: "t1", accessToken: "a1")
             let fcm = try #require(try members(post.body).object("message"))
             #expect(fcm["notification"] == nil && fcm.object("android")?.string("priority") == "normal")
             #expect(fcm.object("data")?.string("badge") == "7")

@@ -203,7 +203,8 @@ class CuttingProxy:
 
 
 class Files:
-    """Serves the modules of bellhop.js (`.ci/bundle --package` compiles them), its bundles and the pages of this directory from a separate origin."""
+    """Serves the modules of bellhop.js (`.ci/bundle --package` compiles them), its bundles and the pages of this directory from
+    a separate origin."""
 
     def __init__(self):
         places = {"/bellhop.js/": ROOT / ".build-js",

@@ -404,8 +404,8 @@ def make_tools(folder, binary):
     os.symlink(os.path.abspath(binary), f"{folder}/bellhop")
     build = pathlib.Path(binary).resolve().parent
     # Objects of sources that were renamed or removed stay in the build folder.
-    sources = sorted(pathlib.Path(ROOT, "Sources/BellhopClient").rglob("*.swift"))
-    objects = " ".join(f'"{build}/BellhopClient.build/{source.name}.o"' for source in sources)
+    objects = " ".join(f'"{build}/{module}.build/{source.name}.o"' for module in ("BellhopCalls", "BellhopClient")
+                       for source in sorted(pathlib.Path(ROOT, "Sources", module).rglob("*.swift")))
     compiler = f'swiftc -swift-version 6 -I "{build}/Modules" -I "{ROOT}/Sources/CCurl"'
     scripts = {
         # `swift run` of the pages' package, without building the whole package: BellhopClient is built already.

@@ -3,8 +3,8 @@ public struct Command: Sendable {
     let promise: Promise<Result<ServiceAnswer, any Error>>?
 
     /// Waits for the service's answer, which may come after the device was offline. Returns nil if there was nothing to
-    /// request. Throws a ``BellhopCalls/Bellhop/Problem`` if the service refused it, and an ``UnsentWrite`` if it was not
-    /// sent.
+    /// request. Throws a ``BellhopCalls/Bellhop/Problem`` if the service refused it, and an ``UnsentWrite`` if it was
+    /// not sent.
     @discardableResult
     public func answer() async throws -> ServiceAnswer? {
         guard let answer = try await promise?.value.get() else { return nil }

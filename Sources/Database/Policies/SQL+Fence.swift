@@ -67,7 +67,8 @@ private final class FencedText: Sendable {
     }
 }
 
-/// A cache of values that were made from texts of statements.
+/// A cache of what was made from texts of statements. A connection caches statements by their finished text, which must be
+/// made first: 39,000 instructions for an `UPDATE` of 250 bytes, and 1,500 with this cache.
 final class KnownTexts<Value: Sendable>: Sendable {
     /// Our own texts are some hundred, in several forms each. Without this limit, texts made at run time would fill the
     /// memory.

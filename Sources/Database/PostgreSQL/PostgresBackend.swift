@@ -1,4 +1,3 @@
-import Synchronization
 import Threads
 
 /// A PostgreSQL server, with a bounded pool of connections for reads on the calling threads, and several writing
@@ -14,7 +13,7 @@ final class PostgresBackend: StoreBackend {
     private let queries: PostgresQueries
     /// Not started for a read-only store.
     private let writers: [LoopThread]
-    private let size = Atomic<Int>(0)
+    private let listener: PostgresListener
 
     /// Connects to the server.
     ///
@@ -22,6 +21,7 @@ final class PostgresBackend: StoreBackend {
     init(_ address: String, options: StoreOptions, vocabulary: ScopeVocabulary) throws(DatabaseError) {
         self.address = address
         self.options = options
+        listener = PostgresListener(options.listenURL?.serverAddress ?? address, options: options)
         let health = health
         let connect = { @Sendable () throws(DatabaseError) in
             try health.connect { () throws(DatabaseError) in
@@ -110,23 +110,14 @@ final class PostgresBackend: StoreBackend {
     // MARK: Listening
 
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? {
-        var options = options
-        // A direct connection, even if the others go through a pooler.
-        options.isPooled = false
-        let listener = PostgresListener(
-            address: options.listenURL?.serverAddress ?? address, channel: channel, options: options, wake: wake
-        ) { [weak self] bytes in self?.size.store(bytes, ordering: .relaxed) }
-        let thread = LoopThread("postgres-listener")
-        thread.start { [thread] in listener.run(on: thread) }
-        // Does not wait for the thread, which may be in the middle of an attempt to connect.
-        return { thread.requestStop() }
+        listener.add(channel, wake)
     }
 
     // MARK: Upkeep
 
     var trouble: DatabaseError? { nil }
     var hasRoom: Bool { true }
-    var sizeBytes: Int { size.load(ordering: .relaxed) }
+    var sizeBytes: Int { listener.sizeBytes }
     func rewrite() throws {}
     func checkpoint() throws {}
     func integrityCheck() throws -> [String] { [] }
@@ -151,50 +142,5 @@ final class PostgresBackend: StoreBackend {
 extension DatabaseURL {
     fileprivate var serverAddress: String? {
         if case .server(let address) = location { address } else { nil }
-    }
-}
-
-/// A dedicated connection that receives the notifications of committed transactions.
-private struct PostgresListener: Sendable {
-    /// The interval at which the thread checks whether it must stop, in milliseconds.
-    private static let pause: Int32 = 250
-    /// The interval of queries for the size of the database, in seconds. Each reads the size of every file of the
-    /// database.
-    private static let sizePauseSeconds = 60
-
-    let address: String
-    let channel: String
-    let options: StoreOptions
-    let wake: @Sendable (String?) -> Void
-    /// Receives the size of the database in bytes.
-    let measured: @Sendable (Int) -> Void
-
-    func run(on thread: LoopThread) {
-        while !thread.isStopping {
-            do {
-                let link = try PostgresLink(address, options: options)
-                _ = try link.ask("LISTEN \(channel)")
-                // Notifications before this point were missed.
-                wake(nil)
-                try listen(on: link, thread)
-            } catch {
-                // Makes the listener query the server itself, and report the answer.
-                wake(nil)
-                _ = thread.pause(for: .milliseconds(.random(in: 200...500)))
-            }
-        }
-    }
-
-    private func listen(on link: PostgresLink, _ thread: LoopThread) throws(DatabaseError) {
-        var measuredAt = ContinuousClock.now - .seconds(Self.sizePauseSeconds)
-        while !thread.isStopping {
-            for payload in try link.notifications(within: Self.pause) { wake(payload) }
-            if ContinuousClock.now - measuredAt >= .seconds(Self.sizePauseSeconds) {
-                // A lost connection shows at the next check for notifications.
-                let found = try? link.ask("SELECT pg_database_size(current_database())")
-                if let text = found?.first?.first ?? nil, let bytes = Int(text) { measured(bytes) }
-                measuredAt = ContinuousClock.now
-            }
-        }
     }
 }

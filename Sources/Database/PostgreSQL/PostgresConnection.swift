@@ -30,6 +30,8 @@ final class PostgresConnection: DatabaseDriver {
     private var locked: Set<String> = []
     /// Whether the server knows of the transaction.
     private var isBegun = false
+    /// Whether the transaction notifies, which its COMMIT must do even if it has no statements.
+    private var isNotifying = false
     /// The transaction's id once it is known, if it has changed anything.
     private(set) var transactionID: String?
     /// Whether only the server knows the outcome.
@@ -217,6 +219,7 @@ final class PostgresConnection: DatabaseDriver {
     }
 
     func notify(_ channel: StaticString, _ payload: String) throws {
+        isNotifying = true
         prefix.append(.init(text: "SELECT pg_notify($1, $2)", values: [.text("\(channel)"), .text(payload)]))
     }
 
@@ -233,7 +236,7 @@ final class PostgresConnection: DatabaseDriver {
         settings = [:]
         marks = []
         locked = []
-        isBegun = false
+        (isBegun, isNotifying) = (false, false)
         transactionID = nil
         exchanges = 0
         isNaming = false
@@ -294,7 +297,8 @@ final class PostgresConnection: DatabaseDriver {
     private func commitAndWait() throws {
         defer { access = nil }
         // A transaction that was never sent has nothing to commit.
-        guard isBegun else { return }
+        guard isBegun || isNotifying else { return }
+        isBegun = true
         hasSentCommit = true
         let results = try link.exchange(takePrefix() + [.init(text: "COMMIT")])
         guard results.last?.tag == "COMMIT" else {

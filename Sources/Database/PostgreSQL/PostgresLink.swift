@@ -323,7 +323,7 @@ final class PostgresLink {
     /// Waits for notifications up to a time limit, and returns their payloads.
     ///
     /// - Throws: `.unavailable` if the connection is lost.
-    func notifications(within milliseconds: Int32) throws(DatabaseError) -> [String] {
+    func notifications(within milliseconds: Int32) throws(DatabaseError) -> [(channel: String, payload: String)] {
         guard !isBroken else { throw lost() }
         let known = takeNotifications()
         if !known.isEmpty { return known }
@@ -334,13 +334,13 @@ final class PostgresLink {
     }
 
     /// Returns the notifications that have been read so far, including notifications that arrived with other answers.
-    private func takeNotifications() -> [String] {
-        var payloads: [String] = []
+    private func takeNotifications() -> [(channel: String, payload: String)] {
+        var found: [(channel: String, payload: String)] = []
         while let notification = PQnotifies(handle) {
-            payloads.append(String(cString: notification.pointee.extra))
+            found.append((String(cString: notification.pointee.relname), String(cString: notification.pointee.extra)))
             PQfreemem(notification)
         }
-        return payloads
+        return found
     }
 }
 

@@ -20,6 +20,8 @@ extension Outbox {
         /// Whether its first message is sent before its user had time to see the subject. That is right only if the user
         /// has no stream.
         let isEarly: Bool
+        /// Whether the lane pauses after a failure.
+        var isPaused = false
     }
 
     private static let isEarly: SQL = "CASE WHEN o.due_at < o.patient_until THEN 1 ELSE 0 END"
@@ -71,8 +73,8 @@ extension Outbox {
         let order: SQL = latestFirst ? "l.next_at DESC, l.id DESC" : "l.next_at, l.id"
         return try db.rows(
             """
-            SELECT l.id, l.tenant, o.user_id, \(isEarly) FROM (
-                SELECT l.id, l.tenant, l.lane, l.next_at FROM \(allLanes) AS l
+            SELECT l.id, l.tenant, o.user_id, \(isEarly), l.failures FROM (
+                SELECT l.id, l.tenant, l.lane, l.next_at, l.failures FROM \(allLanes) AS l
                 WHERE \(condition) ORDER BY \(order) LIMIT \(limit)) AS l
             LEFT JOIN \(allMessages) AS o ON o.number = \(first)
             ORDER BY \(order)
@@ -81,7 +83,7 @@ extension Outbox {
             let (tenant, userId) = (try row.id(1) as ID<Tenant>, try row.optionalID(2) as ID<User>?)
             return Due(
                 id: try row.integer(0), tenant: tenant, owner: userId.map { Owner(tenant: tenant, userId: $0) },
-                isEarly: try row.bool(3))
+                isEarly: try row.bool(3), isPaused: try row.integer(4) > 0)
         }
     }
 
@@ -108,6 +110,19 @@ extension Outbox {
                 """)
         }
         try setTimes(lanes.filter { $0.head != nil }.map(\.id), at: now, in: db)
+    }
+
+    /// Makes the early messages due whose users have no stream on any replica. A pause after a failure stays.
+    static func makeDue(_ ids: [Int], at now: Timestamp, in db: DatabaseConnection) throws {
+        let lanes = try opened(ids, at: now, isDue: false, in: db).filter { $0.isEarly && $0.head?.failures == 0 }
+        for head in lanes.compactMap(\.head) {
+            try db.run(
+                """
+                UPDATE \(messages, within: head.tenant, sending) SET due_at = \(now)
+                WHERE lane = \(head.lane.name) AND state = 0 AND due_at > \(now) AND due_at < patient_until
+                """)
+        }
+        try setTimes(lanes.map(\.id), at: now, in: db)
     }
 
     /// Makes the messages due that waited for their user to see them, in the lanes of a message that is sent because the

@@ -26,8 +26,8 @@ enum OutboxLimits {
     static let failuresMax = 16
     /// The pause between attempts while a route is down.
     static let downPause: Duration = .seconds(5)
-    /// With several replicas, how long each has to say that the user has a stream there. It is longer than their pause
-    /// between two looks.
+    /// How long a message waits for replicas that do not answer whether its user has a stream there. It is longer than
+    /// their pause between two looks.
     static let presenceSeconds: Int64 = 3
     /// Routes of one look. There are a few, because receivers come from the settings.
     static let routesMax = 64

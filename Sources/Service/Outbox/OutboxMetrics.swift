@@ -20,17 +20,24 @@ final class OutboxMetrics: Sendable {
         var ended: [OutboxFamily: [WebhookFailureReason: Int]] = [:]
         var figures: [OutboxFamily: Outbox.Figures] = [:]
         var throttled: [String: Int] = [:]
+        /// The number of routes that are down, by channel.
+        var down: [String: Int] = [:]
     }
 
     private let state = Locked(State())
 
     init(_ metrics: MetricsRegistry, _ channels: [any Channel], clock: Clock) {
         let families = Set(channels.map(\.family))
+        let names = channels.filter(\.hasRequests).map(\.name)
         let platforms = channels.filter { $0.family == .push && $0.hasRequests }.map(\.name)
         metrics.register { [state] text in
             let (now, state) = (clock.now(), state.withLock { $0 })
             if families.contains(.webhooks) { Self.write(state, at: now, webhooksTo: &text) }
             if families.contains(.push) { Self.write(state, at: now, platforms, pushTo: &text) }
+            text.family(
+                "bellhop_outbox_routes_down", .gauge,
+                "Receivers to which the last 16 attempts of this replica failed, by channel.", by: "channel",
+                samples: names.map { ($0, state.down[$0] ?? 0) })
         }
     }
 
@@ -146,6 +153,9 @@ final class OutboxMetrics: Sendable {
     }
 
     func note(_ figures: [OutboxFamily: Outbox.Figures]) { state.withLock { $0.figures = figures } }
+
+    /// The number of routes of each channel that are down.
+    func note(down counts: [String: Int]) { state.withLock { $0.down = counts } }
 
     /// The tenants of each channel that have used up the present minute.
     var throttled: [String: Int] {

@@ -16,6 +16,7 @@ final class OutboxSender: Sendable {
     private struct Progress {
         var turns: [String: OutboxTurns]
         var routes = RouteStates()
+        var questions = PresenceQuestions()
         var nextDueAt: Timestamp?
         var nextProbeAt: Duration?
         var upkeptAt: Duration?
@@ -30,6 +31,7 @@ final class OutboxSender: Sendable {
     private let clock: Clock
     /// Whether a user has a stream on this replica.
     let isPresent: @Sendable (Owner) -> Bool
+    private let presence: PresenceExchange
     private let metrics: OutboxMetrics
     private let logger: Logger
     private let thread = LoopThread("outbox")
@@ -44,6 +46,7 @@ final class OutboxSender: Sendable {
     ) {
         (self.channels, self.isPresent, self.logger) = (channels, isPresent, logger)
         (store, clock) = (reader.store, reader.clock)
+        presence = PresenceExchange(store, isPresent: isPresent)
         self.metrics = OutboxMetrics(metrics, channels, clock: clock)
         ended = Dictionary(uniqueKeysWithValues: channels.map { ($0.name, EndedAttempts()) })
         reader.senders.add(thread)
@@ -51,6 +54,7 @@ final class OutboxSender: Sendable {
 
     func start() {
         for channel in channels { channel.start() }
+        presence.start(waking: thread)
         thread.start { [self] in
             var progress = Progress(turns: turns())
             // No other process sends, so the previous process was killed and its leases can end.
@@ -87,6 +91,7 @@ final class OutboxSender: Sendable {
     func stop(by deadline: ContinuousClock.Instant) {
         drain()
         _ = running.wait(atMost: max(.zero, ContinuousClock.now.duration(to: deadline))) { $0 == 0 ? true : nil }
+        presence.stop()
         for channel in channels { channel.stop() }
         thread.stop()
     }
@@ -104,7 +109,9 @@ final class OutboxSender: Sendable {
     private func round(_ progress: inout Progress) {
         do {
             try record(&progress)
+            try presence.answer(&progress.questions)
             guard !isDraining else { return }
+            try settlePresence(&progress)
             while try Outbox.correct(at: clock.now(), in: store) {}
             try begin(&progress)
             try lookAfter(&progress)
@@ -120,9 +127,10 @@ final class OutboxSender: Sendable {
 
     private func begin(_ progress: inout Progress) throws {
         (progress.nextDueAt, progress.nextProbeAt) = (nil, nil)
+        var early: [Outbox.Due] = []
         for route in try store.read(isSingle: true, { try Outbox.routes(in: $0) }) {
             guard let channel = channels.first(where: { $0.isOn(route) }) else { continue }
-            try postponeSoon(route)
+            early += try postponeSoon(route)
             let lookedAt = try begin(route, channel, &progress)
             if let probeAt = progress.routes.probeAt(route) {
                 progress.nextProbeAt = min(progress.nextProbeAt ?? probeAt, probeAt)
@@ -131,17 +139,37 @@ final class OutboxSender: Sendable {
                 progress.nextDueAt = min(progress.nextDueAt ?? dueAt, dueAt)
             }
         }
+        guard store.engine == .postgreSQL else { return }
+        try presence.ask(about: early, &progress.questions, at: clock.uptime())
     }
+
+    // MARK: Presence
 
     /// With several replicas, postpones the messages that another one would send soon, though this one knows that their
     /// users have a stream.
-    private func postponeSoon(_ route: String) throws {
-        guard store.engine == .postgreSQL else { return }
+    ///
+    /// - Returns: The lanes whose users have no stream here.
+    private func postponeSoon(_ route: String) throws -> [Outbox.Due] {
+        guard store.engine == .postgreSQL else { return [] }
         let now = clock.now()
         let soon = try store.read(isSingle: true) { db in
             try Outbox.early(route, after: now, until: now.adding(seconds: OutboxLimits.presenceSeconds), in: db)
         }
         try postpone(soon.filter { $0.owner.map(isPresent) == true }, at: now)
+        return soon.filter { $0.owner.map(isPresent) != true }
+    }
+
+    /// Postpones the early messages of users with a stream on any replica, and makes the others due.
+    private func settlePresence(_ progress: inout Progress) throws {
+        let (present, absent) = progress.questions.settled()
+        let now = clock.now()
+        try postpone(present, at: now)
+        guard !absent.isEmpty else { return }
+        try store.writeAndWait { db in
+            try Outbox.lockSenders(in: db)
+            try Outbox.lock(absent.compactMap(\.owner), in: db)
+            try Outbox.makeDue(absent.map(\.id), at: now, in: db)
+        }
     }
 
     private func postpone(_ lanes: [Outbox.Due], at now: Timestamp) throws {
@@ -235,6 +263,7 @@ final class OutboxSender: Sendable {
                 note(outcome, result, of: delivery, by: channel, &progress)
             }
             guard !stored.isEmpty else { continue }
+            metrics.note(down: progress.routes.downCounts { route in channels.first { $0.isOn(route) }?.name })
             running.withLock { $0 -= stored.count }
             running.broadcast()
         }
@@ -366,6 +395,12 @@ struct RouteStates {
             states[route]?.isLogged = false
             return .recovered
         }
+    }
+
+    /// Returns how many routes are down, by what names their channels.
+    func downCounts(by name: (String) -> String?) -> [String: Int] {
+        let down = states.filter(\.value.isDown).keys.compactMap(name)
+        return Dictionary(down.map { ($0, 1) }, uniquingKeysWith: +)
     }
 
     mutating func noteLogged(_ route: String) { states[route, default: State()].isLogged = true }

@@ -92,7 +92,8 @@ function insert(state: State, added: Item[]) {
   return { ...state, items };
 }
 
-const drop = (item: Item, { status, headers = {}, body }: Partial<Answer> & Pick<Answer, "status" | "body">): OutboxAction[] => [
+type Lost = Pick<Answer, "status" | "body"> & Partial<Answer>;
+const drop = (item: Item, { status, headers = {}, body }: Lost): OutboxAction[] => [
   { do: "remove", item },
   { do: "answered", item, answer: { status, headers, body } },
 ];

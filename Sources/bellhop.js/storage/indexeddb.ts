@@ -11,7 +11,8 @@ export function indexedDBStorage(name = "bellhop"): Storage {
       request.onerror = () => reject(request.error);
       request.onsuccess = () => {
         const db = request.result;
-        // The browser may close the database, to clear the site's data or while the page sleeps. The next use opens it again.
+        // The browser may close the database, to clear the site's data or while the page sleeps. The next use opens it
+        // again.
         db.onclose = () => void (opening = null);
         db.onversionchange = () => {
           db.close();

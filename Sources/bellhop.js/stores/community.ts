@@ -3,14 +3,13 @@ import * as leaderboardMachine from "../machines/leaderboard.js";
 import { checkId, feature } from "./feature.js";
 import { tables } from "./tables.js";
 import type { Answered } from "../features.js";
-import type { StoreBell } from "../internal.js";
 import type { EngagementChange } from "../machines/inputs.js";
 import type { Keyed } from "./feature.js";
 
 /** `bell.leaderboard(challengeId)`: `{lines, me, entries, isBehind, isLive, …}`; `me` is the user's own row. */
 export const leaderboard: Keyed<"leaderboard"> = {
   isKeyed: true,
-  make(bell: StoreBell, challengeId: string) {
+  make(bell, challengeId) {
     const options = { challengeId: checkId(challengeId, "a challenge"), user: bell.user };
     return feature(bell, leaderboardMachine, options, () => ({}));
   },
@@ -20,7 +19,7 @@ export const leaderboard: Keyed<"leaderboard"> = {
 export const feed: Keyed<"feed"> = {
   isKeyed: true,
   tables,
-  make: (bell: StoreBell) => feature(bell, feedMachine, { user: bell.user }, (run, it) => {
+  make: (bell) => feature(bell, feedMachine, { user: bell.user }, (run, it) => {
     /** Shows the counts in the visible rows of posts, too. */
     const publish = (postId: string) => {
       const post = it.get().posts.find((one) => one.id === postId);
@@ -36,10 +35,10 @@ export const feed: Keyed<"feed"> = {
     return {
       showNew: () => run({ type: "showNew" }),
       more: () => run({ type: "more" }),
-      like: (postId: string) => engage(postId, { liked: true }),
-      unlike: (postId: string) => engage(postId, { liked: false }),
-      repost: (postId: string) => engage(postId, { reposted: true }),
-      unrepost: (postId: string) => engage(postId, { reposted: false }),
+      like: (postId) => engage(postId, { liked: true }),
+      unlike: (postId) => engage(postId, { liked: false }),
+      repost: (postId) => engage(postId, { reposted: true }),
+      unrepost: (postId) => engage(postId, { reposted: false }),
     };
   }),
 };

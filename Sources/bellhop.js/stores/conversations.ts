@@ -3,7 +3,6 @@ import * as one from "../machines/conversation.js";
 import * as all from "../machines/conversations.js";
 import { checkId, feature } from "./feature.js";
 import type { Features } from "../features.js";
-import type { StoreBell } from "../internal.js";
 import type { Feature } from "../types.js";
 import type { Keyed } from "./feature.js";
 
@@ -12,7 +11,7 @@ const textBytesMax = 4000;
 
 /** `bell.conversations`: `{items, isLoaded, problem, hasMore}`; the newest message's conversation comes first. */
 export const conversations: Feature<Features["conversations"]> = {
-  make: (bell: StoreBell) => feature(bell, all, { user: bell.user }, (run) => ({
+  make: (bell) => feature(bell, all, { user: bell.user }, (run) => ({
     more: () => run({ type: "more" }),
   }), ["message:sending", "message:sent", "message:refused"]),
 };
@@ -20,9 +19,9 @@ export const conversations: Feature<Features["conversations"]> = {
 /** `bell.conversation(id)`: `{messages, sending, refused, unread, …}`. */
 export const conversation: Keyed<"conversation"> = {
   isKeyed: true,
-  make: (bell: StoreBell, id: string) => feature(bell, one, { conversationId: checkId(id, "a conversation") }, (run) => ({
+  make: (bell, id) => feature(bell, one, { conversationId: checkId(id, "a conversation") }, (run) => ({
     /** @param message an id of the app's own makes repeating it harmless */
-    send(text: string, message?: { id?: string }) {
+    send(text, message) {
       if (typeof text !== "string" || text.trim() === "") throw new TypeError("a message is a text that is not blank");
       if (new TextEncoder().encode(text).length > textBytesMax) {
         throw new RangeError(`a message has at most ${textBytesMax} bytes`);
@@ -30,14 +29,14 @@ export const conversation: Keyed<"conversation"> = {
       return run({ type: "send", id: checkId(message?.id ?? makeId(), "a message"), text });
     },
     /** Marks messages as read, up to the newest loaded one or up to the given sequence number. */
-    read(sequence?: number) {
+    read(sequence) {
       const isNumber = sequence === undefined || Number.isSafeInteger(sequence);
       if (!isNumber) throw new TypeError("a sequence is a whole number");
       return run({ type: "read", sequence });
     },
     earlier: () => run({ type: "earlier" }),
-    remove: (messageId: string) => run({ type: "delete", id: checkId(messageId, "a message") }),
-    retry: (messageId: string) => run({ type: "retry", id: checkId(messageId, "a message") }),
-    discard: (messageId: string) => run({ type: "discard", id: checkId(messageId, "a message") }),
+    remove: (messageId) => run({ type: "delete", id: checkId(messageId, "a message") }),
+    retry: (messageId) => run({ type: "retry", id: checkId(messageId, "a message") }),
+    discard: (messageId) => run({ type: "discard", id: checkId(messageId, "a message") }),
   })),
 };

@@ -1,6 +1,6 @@
 import * as machine from "../machines/notifications.js";
 import { checkId, checkObject, feature } from "./feature.js";
-import type { Answered, Features, Preferences } from "../features.js";
+import type { Answered, Features } from "../features.js";
 import type { NotificationChange } from "../machines/inputs.js";
 import type { Feature } from "../types.js";
 
@@ -17,19 +17,19 @@ export const notifications: Feature<Features["notifications"]> = {
     return {
       /** Loads the next older notifications, while `hasMore` is true. */
       more: () => run({ type: "more" }),
-      markSeen: (id: string) => change(id, { seen: true }),
-      markUnseen: (id: string) => change(id, { seen: false }),
-      markRead: (id: string) => change(id, { read: true }),
-      markUnread: (id: string) => change(id, { read: false }),
-      archive: (id: string) => change(id, { archived: true }),
-      unarchive: (id: string) => change(id, { archived: false }),
-      remove: (id: string) => run({ type: "remove", id: checkId(id, "a notification") }),
+      markSeen: (id) => change(id, { seen: true }),
+      markUnseen: (id) => change(id, { seen: false }),
+      markRead: (id) => change(id, { read: true }),
+      markUnread: (id) => change(id, { read: false }),
+      archive: (id) => change(id, { archived: true }),
+      unarchive: (id) => change(id, { archived: false }),
+      remove: (id) => run({ type: "remove", id: checkId(id, "a notification") }),
       /** Marks all shown notifications, or those of a category, as seen. */
-      markAllSeen: (which?: Which) => changeAll({ seen: true }, which),
-      markAllRead: (which?: Which) => changeAll({ read: true }, which),
-      archiveAll: (which?: Which) => changeAll({ archived: true }, which),
+      markAllSeen: (which) => changeAll({ seen: true }, which),
+      markAllRead: (which) => changeAll({ read: true }, which),
+      archiveAll: (which) => changeAll({ archived: true }, which),
       /** Changes `sound`, `haptics`, `quietHours` and `timeZone`. Fields that are not set keep their values. */
-      setPreferences: (set: Partial<Preferences>) => run({ type: "prefer", set: checkObject(set, "preferences") }),
+      setPreferences: (set) => run({ type: "prefer", set: checkObject(set, "preferences") }),
     };
   }),
 };

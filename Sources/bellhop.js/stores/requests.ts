@@ -1,8 +1,6 @@
 import * as machine from "../machines/requests.js";
 import { checkId, checkObject, feature } from "./feature.js";
 import type { Answer } from "../contract.js";
-import type { StoreBell } from "../internal.js";
-import type { RequestDraft } from "../machines/inputs.js";
 import type { Keyed } from "./feature.js";
 
 /** `bell.requests()`: the requests to the user, `bell.requests("outgoing")`: those that the user has made;
@@ -10,7 +8,7 @@ import type { Keyed } from "./feature.js";
 export const requests: Keyed<"requests"> = {
   isKeyed: true,
   key: (direction = "incoming") => [direction],
-  make(bell: StoreBell, direction = "incoming") {
+  make(bell, direction = "incoming") {
     if (!["incoming", "outgoing"].includes(direction)) {
       throw new TypeError(`requests are incoming or outgoing, not ${JSON.stringify(direction)}`);
     }
@@ -19,13 +17,13 @@ export const requests: Keyed<"requests"> = {
         id: string, status: "accepted" | "declined" | null,
       ): Promise<Answer<Body, Status> | null> => run({ type: "settle", id: checkId(id, "a request"), status });
       return {
-        accept: (id: string) => settle(id, "accepted"),
-        decline: (id: string) => settle(id, "declined"),
-        withdraw: (id: string) => settle(id, null),
+        accept: (id) => settle(id, "accepted"),
+        decline: (id) => settle(id, "declined"),
+        withdraw: (id) => settle(id, null),
         /** Marks the requests to the user as seen, up to the newest that is shown. */
         markSeen: () => run({ type: "see" }),
         /** Asks another user. */
-        ask: (draft: RequestDraft) => run({ type: "ask", draft: checkObject(draft, "a request") }),
+        ask: (draft) => run({ type: "ask", draft: checkObject(draft, "a request") }),
         more: () => run({ type: "more" }),
       };
     });

@@ -4,8 +4,8 @@ import * as rowsMachine from "../machines/visible-rows.js";
 import { checkId, feature } from "./feature.js";
 import { report } from "./store.js";
 import { tables } from "./tables.js";
-import type { Features, FilteredRowsStore, FilterOptions, InvalidationStore, RowOptions } from "../features.js";
-import type { Closable, StoreBell } from "../internal.js";
+import type { Features, FilteredRowsStore, FilterOptions, InvalidationStore } from "../features.js";
+import type { Closable } from "../internal.js";
 import type { Feature, KeyedFeature, Row } from "../types.js";
 import type { Keyed } from "./feature.js";
 
@@ -16,17 +16,15 @@ export const visibleRows: Keyed<"visibleRows"> = {
   tables,
   // Two spellings of the same table share a store.
   key: (table, options = {}) => rowsMachine.initial({ ...options, table }).table,
-  make: (
-    bell: StoreBell, name: string, options?: RowOptions,
-  ) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
+  make: (bell, name, options) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
     /** Sets the rows that are on the screen now. Call it at every step of a scroll. */
-    show(ids: (string | number)[]) {
+    show(ids) {
       const isId = (id: unknown) => typeof id === "string" || Number.isSafeInteger(id);
       if (!Array.isArray(ids) || !ids.every(isId)) throw new TypeError("show takes a list of ids");
       return run({ type: "show", ids });
     },
     /** Shows the user's own write of a row at once, before its event comes: `apply({id: 7, like_count: 3})`. */
-    apply: (row: Row) => run({ type: "apply", row: checkRow(row, options?.column) }),
+    apply: (row) => run({ type: "apply", row: checkRow(row, options?.column) }),
     pause: () => run({ type: "pause" }),
     resume: () => run({ type: "resume" }),
     stop: () => run({ type: "stop" }),
@@ -56,14 +54,14 @@ export const rows: KeyedFeature<[table: string, options: FilterOptions], Filtere
     }
     return feature(bell, filteredMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
       /** Replaces the rows by those that the app has fetched. Newer rows of the stream stay. */
-      load(loaded: readonly Row[]) {
+      load(loaded) {
         const column = options.column ?? "id";
         const isRow = (row: Row) => ["string", "number"].includes(typeof row?.[column]);
         if (!Array.isArray(loaded) || !loaded.every(isRow)) throw new TypeError(`load takes a list of rows with ${column}`);
         return run({ type: "load", rows: loaded });
       },
       /** Shows the user's own write of a row at once, before its event comes. */
-      apply: (row: Row) => run({ type: "apply", row: checkRow(row, options.column) }),
+      apply: (row) => run({ type: "apply", row: checkRow(row, options.column) }),
     }), ownPosts(name, options));
   },
 };
@@ -71,7 +69,7 @@ export const rows: KeyedFeature<[table: string, options: FilterOptions], Filtere
 /** `bell.invalidation`: `{isLive, isStale, staleKeys}`. It reports the stale keys to the app by
  * `bell.on("query:stale")`, and calls the watched queries. */
 export const invalidation: Feature<Features["invalidation"]> = {
-  make(bell: StoreBell) {
+  make(bell) {
     const queries = new Map<string, (reason: string) => void>();
     let count = 0;
     const off = bell.on("query:refetch", ({ data }) => {
@@ -83,11 +81,10 @@ export const invalidation: Feature<Features["invalidation"]> = {
         }
       }
     });
-    const made: InvalidationStore & Closable = feature(bell, invalidationMachine, { clientId: bell.clientId ?? null }, (
-      run,
-    ) => ({
+    const options = { clientId: bell.clientId ?? null };
+    const made: InvalidationStore & Closable = feature(bell, invalidationMachine, options, (run) => ({
       /** Calls `refetch` whenever the query is stale and visible; `show` and `hide` set its visibility. */
-      watch(key: readonly unknown[], refetch: (reason: string) => void, how?: { isVisible?: boolean }) {
+      watch(key, refetch, how) {
         const id = `query-${count += 1}`;
         const input = { type: "watch-query" as const, id, key: checkKey(key) };
         if (typeof refetch !== "function") throw new TypeError("refetch must be a function");
@@ -104,11 +101,10 @@ export const invalidation: Feature<Features["invalidation"]> = {
       },
       /** Reports an own change of a row of the app's own database, whose echo is ignored for two seconds. It is only
        * needed if the database does not report the author by `X-Client-Id`. */
-      mutated: (table: string, recordId: string | number) =>
-        run({ type: "mutated", table: checkId(table, "a table"), recordId }),
+      mutated: (table, recordId) => run({ type: "mutated", table: checkId(table, "a table"), recordId }),
       /** Refetches immediately, whether or not the queries are visible and whatever made them stale.
        * @param key all queries that begin with it; every query without it */
-      refetch: (key?: readonly unknown[]) => run({ type: "refetch", key: key === undefined ? [] : checkKey(key) }),
+      refetch: (key) => run({ type: "refetch", key: key === undefined ? [] : checkKey(key) }),
     }));
     return {
       ...made,

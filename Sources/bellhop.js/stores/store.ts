@@ -60,7 +60,7 @@ export function run<State, Options, Input extends { type: string }, Action exten
   function setTimer({ name, at }: TimerAction) {
     timers.get(name)?.();
     timers.delete(name);
-    if (at === null || at === undefined) return;
+    if (at == null) return;
     const wait = at - clock.now();
     timers.set(name, clock.after(Math.min(wait, waitMsMax), () => {
       if (wait > waitMsMax) return setTimer({ do: "timer", name, at });

@@ -6,8 +6,7 @@ import type { Transport } from "../types.js";
 export const fetchStreams = (fetch?: typeof globalThis.fetch) => Boolean(fetch ||
   (typeof ReadableStream === "function" && typeof Response === "function" && "body" in Response.prototype));
 
-export function fetchTransport(fetch = globalThis.fetch): Transport {
-  const request = fetch;
+export function fetchTransport(request = globalThis.fetch): Transport {
   return (url, headers, listener) => {
     const abort = new AbortController();
     let isOver = false;

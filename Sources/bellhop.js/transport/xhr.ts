@@ -6,7 +6,9 @@ import type { Transport } from "../types.js";
  * The limit exceeds what the service replays at once (1 MiB), so that each connection makes progress. */
 const textCharsMax = 4 << 20;
 
-export function xhrTransport(Request = globalThis.XMLHttpRequest as new () => XMLHttpRequest, charsMax = textCharsMax): Transport {
+type RequestType = new () => XMLHttpRequest;
+
+export function xhrTransport(Request: RequestType = globalThis.XMLHttpRequest, charsMax = textCharsMax): Transport {
   return (url, headers, listener) => {
     const request = new Request();
     let seen = 0;

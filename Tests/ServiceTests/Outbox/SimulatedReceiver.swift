@@ -82,8 +82,8 @@ struct SimulatedReceiver {
             return fault
         case .badge:
             (icon, isIconOld) = (message.badge, false)
-        case .withdrawal(let tags):
-            for tag in tags { alerts[tag] = nil }
+        case .withdrawal:
+            for tag in message.withdrawn { alerts[tag] = nil }
         }
         return kind == .browser ? "\(name) gets a message that shows nothing" : nil
     }
@@ -115,7 +115,7 @@ struct SimulatedReceiver {
             if isNewest { owed.remove(message.tag) }
             order.removeAll { $0 == message.tag }
         case .badge: isIconOld = true
-        case .withdrawal(let tags): stuck.formUnion(tags)
+        case .withdrawal: stuck.formUnion(message.withdrawn)
         }
     }
 
@@ -169,9 +169,9 @@ struct Parcel {
             let tag = PushFeature.tag(isMessage ? .message : .notification, attempt.subject)
             let version = data.object("message")?.string("text") ?? "1"
             message = PushMessage(
-                isAlert ? .alert(title: "", body: version, isSilent: false) : .withdrawal(tags: [tag]),
-                badge: data.object("badges")?.integer("total").map(Int.init) ?? -1, tag: tag, data: [], secondsToLive: 0
-            )
+                isAlert ? .alert(title: "", body: version, isSilent: false) : .withdrawal,
+                badge: data.object("badges")?.integer("total").map(Int.init) ?? -1, tag: tag, data: [],
+                withdrawn: isAlert ? [] : [tag], secondsToLive: 0)
         } else {
             return nil
         }

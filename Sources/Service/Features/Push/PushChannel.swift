@@ -80,33 +80,37 @@ final class PushChannel: Channel {
         let badge = try BadgeLedger.counts(of: owner, at: now, in: db).total
         // The device shows this number already.
         if type == .badge, device.badge == badge { return nil }
-        guard var shown = try shown(by: attempt, of: type, to: owner, at: now, in: db) else { return nil }
+        guard let shown = try shown(by: attempt, of: type, to: owner, at: now, in: db) else { return nil }
         // A browser shows something for each message, so its alerts carry the withdrawals. Phones get them together,
         // because their systems allow few messages in the background.
         let isCarrying = platform == .webPush || type == .withdrawal
-        let waiting = isCarrying ? try withdrawals(for: attempt, in: db) : []
-        if type == .withdrawal { shown.content = .withdrawal(tags: [attempt.subject] + waiting.map(\.tag)) }
+        let own = type == .withdrawal ? [attempt.subject] : []
+        let others =
+            isCarrying
+            ? try withdrawals(beside: attempt, atMost: PushOutboxLimits.withdrawalsMax - own.count, in: db) : []
         if type != .withdrawal { try PushFeature.forgetBadge(of: id, owner, in: db) }
         let message = PushMessage(
             shown.content, badge: badge, tag: PushFeature.tag(type, attempt.subject), data: shown.data,
-            isUrgent: shown.isUrgent, withdrawn: type == .withdrawal ? [] : waiting.map(\.tag),
-            secondsToLive: max(0, attempt.givesUpAt.seconds - now.seconds))
+            isUrgent: shown.isUrgent, withdrawn: own + others.map(\.tag),
+            secondsToLive: max(0, attempt.givesUpAt.seconds - now.seconds)
+        ).fitting(target)
+        // What does not fit goes with the next message.
+        let carried = others.prefix(message.withdrawn.count - own.count)
         return PushDelivery(
             attempt: attempt, owner: owner, device: id, type: type, platform: platform, target: target,
-            message: message,
-            withdrawals: waiting.map(\.number), registeredAt: device.registeredAt, client: client)
+            message: message, withdrawals: carried.map(\.number), registeredAt: device.registeredAt, client: client)
     }
 
-    /// The other withdrawals that wait in the lane.
+    /// Returns the other withdrawals that wait in the lane.
     private func withdrawals(
-        for attempt: OutboxAttempt, in db: DatabaseConnection
+        beside attempt: OutboxAttempt, atMost limit: Int, in db: DatabaseConnection
     ) throws -> [(number: Int, tag: String)] {
         try db.rows(
             """
             SELECT number, subject FROM \(Outbox.messages, within: attempt.tenant, Outbox.sending)
             WHERE lane = \(attempt.lane.name) AND state = 0
                 AND type = \(PushType.withdrawal.rawValue) AND number <> \(attempt.number)
-            ORDER BY number LIMIT \(PushOutboxLimits.withdrawalsMax)
+            ORDER BY number LIMIT \(limit)
             """
         ) { (number: try $0.integer(0), tag: try $0.text(1)) }
     }
@@ -118,7 +122,7 @@ final class PushChannel: Channel {
         let text: PushText?
         switch type {
         case .badge: return (.badge, none, false)
-        case .withdrawal: return (.withdrawal(tags: [attempt.subject]), none, false)
+        case .withdrawal: return (.withdrawal, none, false)
         case .test:
             return (.alert(title: "Test", body: "This device receives notifications.", isSilent: false), none, true)
         case .notification: text = try sources.notification(ID(attempt.subject), owner, db)

@@ -12,7 +12,7 @@ enum PushOutboxLimits {
     /// The shortest time between two messages with the number alone for one device. Apple and Google slow down apps
     /// that send more.
     static let badgePauseSeconds: Int64 = 30
-    /// Withdrawals that one message carries. Their ids fit the smallest payload.
+    /// Withdrawals of one message. Their tags fit the smallest payload, unless apps choose long ids: then there are fewer.
     static let withdrawalsMax = 40
     /// Devices to which a request itself adds messages. For more, it adds one message for each user, which the sender
     /// distributes. Otherwise a message to a large conversation would keep the writer busy for the time of many requests.

@@ -31,7 +31,12 @@ final class PushProbe: Sendable {
         var tag: String? {
             json["bellhop"]["tag"].string ?? json["message"]["data"]["tag"].string ?? json["tag"].string
         }
-        var withdrawn: [String] { (json["bellhop"]["withdrawn"].array ?? []).compactMap(\.string) }
+        var withdrawn: [String] {
+            // FCM takes only texts.
+            let text = json["message"]["data"]["withdrawn"].string
+            let list = text.flatMap { try? JSON(parsing: Data($0.utf8)) } ?? json["bellhop"]["withdrawn"]
+            return (list.array ?? []).compactMap(\.string)
+        }
         /// `alert`, `badge` or `withdrawal`, then the device.
         var summary: String { "\(title != nil ? "alert" : withdrawn.isEmpty ? "badge" : "withdrawal") \(device)" }
     }

@@ -157,12 +157,19 @@ import Values
         // Only attempts that were already in flight when the sender noticed the failures.
         let tried = try probe.received.count
         #expect(tried < OutboxLimits.failuresMax * 2)
+        func downLine() async throws -> Substring? {
+            try await probe.service.anyone.get("/metrics").text.split(separator: "\n").first {
+                $0.hasPrefix("bellhop_outbox_routes_down{")
+            }
+        }
+        #expect(try await downLine() == #"bellhop_outbox_routes_down{channel="webhook"} 1"#)
         up.open()
         probe.service.clock.advance(seconds: 6)
         try await eventually("all webhooks arrive", step: { probe.service.clock.advance(seconds: 1) }) {
             try probe.rows("state = 0") == 0
         }
         #expect(Set(try probe.received.suffix(40).map(\.user)).count == 40)
+        #expect(try await downLine() == #"bellhop_outbox_routes_down{channel="webhook"} 0"#)
     }
 
     /// The receiver fails for many users. The webhook of another user waits for a few attempts, not for all of theirs.

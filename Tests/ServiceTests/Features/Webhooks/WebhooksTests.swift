@@ -1,10 +1,11 @@
 import BellhopClient
 import Database
 import Foundation
-import PostgresServer
 import TestSupport
 import Testing
 import Values
+
+@testable import Service
 
 /// The webhooks that an app receives for unreached notifications, with a real receiver.
 @Suite(.timed) struct WebhooksTests {
@@ -152,9 +153,7 @@ import Values
 
     // MARK: Webhooks without delay
 
-    /// With other replicas, their streams are unknown, so the service waits for every user.
-    @Test(.enabled(if: !PostgresServer.isTheStore))
-    func userWithoutAStream_isSentAtOnce_andOneWithAStreamAfterTheDelay() async throws {
+    @Test func userWithoutAStream_isSentAtOnce_andOneWithAStreamAfterTheDelay() async throws {
         let probe = try WebhookProbe(["webhookAtOnce": "true"])
         let stream = try await probe.service.listen(as: .user("ben"))
         let bens = try await probe.notify("ben")
@@ -171,6 +170,33 @@ import Values
         }
         let second = try await probe.notify("ben")
         #expect(try await probe.deliveries(4)[2...].map(\.subject) == [first, second])
+    }
+
+    /// The replicas ask one another, so nothing waits until each had the time to look. The clock stands still.
+    @Test func replicas_sendAtOnce_toUsersWithoutAStreamOnAny() async throws {
+        let receiver = try ScriptedReceiver { _ in .status(204) }
+        defer { receiver.stop() }
+        let (a, b) = try TestService.startReplicas(
+            WebhookProbe.settings(receiver).merging(["webhookAtOnce": "true"]) { $1 })
+        func send(to user: String, from service: TestService) async throws -> String {
+            try await service.notify(NotificationsTests.draft("visit", .high, to: user)).notificationID
+        }
+        try await eventually("both replicas listen") {
+            try a.app.store.read { try $0.listenerCount(PresenceNotice.channel) } == 2
+        }
+        let stream = try await b.listen(as: .user("ben"))
+        let bens = try await send(to: "ben", from: a)
+        let adas = [try await send(to: "ada", from: a), try await send(to: "ada", from: b)]
+        try await eventually("Ada's webhooks arrive") { receiver.deliveries.all.count >= 2 }
+        #expect(try receiver.deliveries.all.map { try ReceivedWebhook($0).subject } == adas)
+        try await eventually("Ben's waits for him") {
+            let postponed: SQL = "subject = \(bens) AND due_at = patient_until"
+            return try a.app.store.read { db in
+                try db.integer(
+                    "SELECT count(*) FROM \(Outbox.messages, unscoped: .audit("a test")) WHERE \(postponed)") == 1
+            }
+        }
+        stream.close()
     }
 
     // MARK: Costs without webhooks

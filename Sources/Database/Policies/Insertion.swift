@@ -52,7 +52,7 @@ public struct Insertion: Sendable {
 
     private func form(_ rows: Int, within tenant: ID<Tenant>?) -> SQL {
         var statement = forms[rows.trailingZeroBitCount]
-        if let tenant { statement.fence?.tenant = tenant }
+        statement.tenant = tenant
         return statement
     }
 }

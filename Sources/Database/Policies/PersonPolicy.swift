@@ -20,16 +20,22 @@ public struct PersonPolicy: Sendable {
     public let why: StaticString?
 
     private init(
-        key: [String] = [], links: [PersonLink] = [], content: String? = nil, hidden: Set<String> = [],
-        json: Set<String> = [], isExported: Bool = true, impersonal: Set<String> = [], why: StaticString? = nil
+        key: [String] = [], links: [PersonLink] = [], columns: [PersonColumns] = [], isExported: Bool,
+        why: StaticString? = nil
     ) {
-        let names = key + links.map(\.column) + links.flatMap(\.changes).map(\.column) + hidden + json + impersonal
-        for name in names + [content].compactMap(\.self) {
-            precondition(isSQLIdentifier(name), "a column cannot be named \(name)")
+        var (content, hidden, json, impersonal) = (String?.none, Set<String>(), Set<String>(), Set<String>())
+        for kind in columns {
+            switch kind {
+            case .content(let name): (content, json) = (name, json.union([name]))
+            case .hidden(let names): hidden.formUnion(names)
+            case .json(let names): json.formUnion(names)
+            case .impersonal(let names): impersonal.formUnion(names)
+            }
         }
+        let names = key + links.map(\.column) + links.flatMap(\.changes).map(\.column) + hidden + json + impersonal
+        for name in names { precondition(isSQLIdentifier(name), "a column cannot be named \(name)") }
         (self.key, self.links, self.content, self.hidden) = (key, links, content, hidden)
-        self.json = json.union([content].compactMap(\.self))
-        (self.isExported, self.impersonal, self.why) = (isExported, impersonal, why)
+        (self.json, self.isExported, self.impersonal, self.why) = (json, isExported, impersonal, why)
     }
 
     /// No row holds anything about a person.
@@ -42,15 +48,12 @@ public struct PersonPolicy: Sendable {
     ///
     /// - Parameters:
     ///   - key: see ``key``
-    ///   - content: see ``content``
+    ///   - columns: What the other columns hold, where it matters.
     public static func rows(
-        by key: [String], _ links: [PersonLink], content: String? = nil, hidden: Set<String> = [],
-        json: Set<String> = [], isExported: Bool = true, impersonal: Set<String> = []
+        by key: [String], _ links: [PersonLink], _ columns: PersonColumns..., isExported: Bool = true
     ) -> PersonPolicy {
         precondition(!key.isEmpty && !links.isEmpty, "rows of a person need a key and a column")
-        return PersonPolicy(
-            key: key, links: links, content: content, hidden: hidden, json: json, isExported: isExported,
-            impersonal: impersonal)
+        return PersonPolicy(key: key, links: links, columns: columns, isExported: isExported)
     }
 
     /// Returns one line for `bellhop policies`.
@@ -60,6 +63,18 @@ public struct PersonPolicy: Sendable {
         return (texts + [content.map { "\($0): rows that name the person are deleted" }].compactMap(\.self))
             .joined(separator: ", ")
     }
+}
+
+/// Columns that an erasure or an export treats in their own way.
+public enum PersonColumns: Sendable {
+    /// See ``PersonPolicy/content``.
+    case content(String)
+    /// See ``PersonPolicy/hidden``.
+    case hidden([String])
+    /// See ``PersonPolicy/json``.
+    case json([String])
+    /// See ``PersonPolicy/impersonal``.
+    case impersonal([String])
 }
 
 /// A column that names a person, and what becomes of the rows with that person.

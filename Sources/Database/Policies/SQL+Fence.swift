@@ -13,8 +13,7 @@ extension SQL {
         let isOfUser = if case .ofUser = target.rows { true } else { false }
         let known = isOfUser ? FencedText.ofUser : FencedText.ofTenant
         let fenced = known.find(text) { FencedText(text, target, isOfUser: isOfUser) }
-        var woven = Woven(
-            text: fenced.text, binds: binds, hasCheck: false, unscoped: unscoped, scoped: scoped, fence: fence)
+        var woven = Woven(text: fenced.text, of: self)
         woven.isOutside =
             !has(fence.tenant.text, at: fenced.tenantPlaces)
             || (isOfUser && !has(fence.user?.text ?? "", at: fenced.userPlaces))

@@ -66,7 +66,7 @@ extension SQL {
             if let verb = writtenVerb() { return appendTarget(table, verb, .ofTenant) }
             if tenant.isBoundLater {
                 let place = sql.parameters
-                sql.fence?.places.append(place)
+                sql.name { $0.fence?.places.append(place) }
             } else {
                 sql.binds.append(.text(tenant.text))
             }
@@ -87,20 +87,21 @@ extension SQL {
         public mutating func appendInterpolation(_ service: ServiceTable) {
             if unnamedSubquery != nil { nameSubquery(before: service.table.name) }
             sql.text += service.table.name
-            sql.unscoped.append(service.table.name)
+            sql.name { $0.unscoped.append(service.table.name) }
         }
 
         private mutating func appendTarget(_ table: Table, _ verb: WriteTarget.Verb, _ rows: WriteTarget.Rows) {
             precondition(sql.target == nil, "a statement may write only one table: \(sql.text)")
             sql.text += table.name
-            sql.target = WriteTarget(
+            let target = WriteTarget(
                 verb: verb, table: table, rows: rows, textOffset: sql.text.utf8.count, bindOffset: sql.binds.count)
+            sql.name { $0.target = target }
         }
 
         public mutating func appendInterpolation(_ table: Table, unscoped: Unscoped) {
             if unnamedSubquery != nil { nameSubquery(before: table.name) }
             sql.text += table.name
-            sql.unscoped.append(table.name)
+            sql.name { $0.unscoped.append(table.name) }
         }
 
         private mutating func appendSubquery(_ subquery: String, named name: String) {
@@ -118,7 +119,7 @@ extension SQL {
             sql.text += ")"
             sql.binds += predicate.binds
             unnamedSubquery = table.name
-            sql.scoped.append(table.name)
+            sql.name { $0.scoped.append(table.name) }
         }
 
         /// Names the last subquery after its table, unless the following text starts with `AS`.

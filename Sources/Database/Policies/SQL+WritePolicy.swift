@@ -7,20 +7,28 @@ extension SQL {
         var binds: [SQLValue]
         /// Whether the last column of each returned row contains the result of the check that the written row is within
         /// the scope.
-        var hasCheck: Bool
+        var hasCheck = false
         /// The number of columns before the check that name the users of each written row.
         var users = 0
-        /// The table that is written under a scope.
-        var written: Table?
-        /// The tables that are named without a scope.
-        var unscoped: [String] = []
-        /// The tables that are read under a scope.
-        var scoped: [String] = []
-        /// The tenant, or the user of a tenant, in whose rows the statement stays.
-        var fence: Fence?
+        private let tables: TablesReference?
+        private let tenant: ID<Tenant>?
         /// Whether the statement inserts a row outside its fence. It must not run.
         var isOutside = false
 
+        init(text: String, of sql: SQL) {
+            (self.text, binds, tables, tenant) = (text, sql.binds, sql.tables, sql.tenant)
+        }
+
+        /// The table that is written under a scope.
+        var written: Table? {
+            guard let target = tables?.value.target, case .of = target.rows else { return nil }
+            return target.table
+        }
+        /// The tables that are named without a scope, and the ones that are read under a scope.
+        var unscoped: [String] { tables?.value.unscoped ?? [] }
+        var scoped: [String] { tables?.value.scoped ?? [] }
+        /// The tenant, or the user of a tenant, in whose rows the statement stays.
+        var fence: Fence? { Fence.of(tables, boundTo: tenant) }
         /// The number of last columns that the author of the statement did not ask for.
         var hiddenColumns: Int { users + (hasCheck ? 1 : 0) }
     }
@@ -43,15 +51,12 @@ extension SQL {
     ///
     /// - Parameter showingUsers: Whether a writing statement also returns the users of each row that it writes.
     func woven(showingUsers: Bool = false) -> Woven {
-        guard let target else {
-            return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped, scoped: scoped, fence: fence)
-        }
+        guard let target else { return Woven(text: text, of: self) }
         guard case .of(let scope) = target.rows else { return wovenInFence(target) }
         let clauses = WriteClauses.find(in: text, target)
         let predicate = target.table.writePredicate(for: scope, qualifier: clauses.alias)
-        var woven = Woven(
-            text: text, binds: binds, hasCheck: target.verb != .delete, written: target.table, unscoped: unscoped,
-            scoped: scoped, fence: fence)
+        var woven = Woven(text: text, of: self)
+        woven.hasCheck = target.verb != .delete
         if clauses.filtersExistingRows {
             woven.text = clauses.text(text, narrowedBy: predicate.text)
             let bindsBefore = clauses.conditionStart.binds

@@ -27,12 +27,10 @@ import Values
 public struct SQL: ExpressibleByStringInterpolation, Sendable {
     public internal(set) var text: String
     public internal(set) var binds: [SQLValue]
-    var target: WriteTarget?
-    /// The tables that the statement names without a scope, and the tables that it names with a scope.
-    var unscoped: [String] = []
-    var scoped: [String] = []
-    /// The tenant in which the statement stays; nil if no table is named within a tenant, or of a user.
-    var fence: Fence?
+    /// Nil if it names none, as most fragments.
+    var tables: TablesReference?
+    /// The tenant of a statement that was created with ``Values/ID/boundLater``.
+    var tenant: ID<Tenant>?
 
     /// Creates SQL from an unchecked text. Use it only for text of our own (a column chosen from a fixed list), never
     /// for anything from outside.
@@ -86,9 +84,8 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         var statement = self
         statement.binds = values.map(\.sqlValue)
         // The places are ascending, so each insertion is already at its final place.
-        for place in fence?.places ?? [] { statement.binds.insert(.text(tenant.text), at: place) }
-        statement.fence?.tenant = tenant
-        statement.fence?.places = []
+        for place in tables?.value.fence?.places ?? [] { statement.binds.insert(.text(tenant.text), at: place) }
+        statement.tenant = tenant
         return statement
     }
 
@@ -98,84 +95,42 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     var isStoring: Bool { !isQuery && !text.utf8.starts(with: "DELETE".utf8) }
 
     public mutating func append(_ other: SQL) {
-        if let theirs = other.target {
+        if other.tables != nil { nameTables(of: other) }
+        text += other.text
+        binds += other.binds
+    }
+
+    /// Names the tables of a fragment before it is appended.
+    private mutating func nameTables(of other: SQL) {
+        if var theirs = other.target {
             precondition(target == nil, "a statement may write only one table: \(text)")
-            target = theirs
-            target?.textOffset += text.utf8.count
-            target?.bindOffset += binds.count
+            theirs.textOffset += text.utf8.count
+            theirs.bindOffset += binds.count
+            name { $0.target = theirs }
         }
         if var theirs = other.fence {
             if !theirs.places.isEmpty { theirs.places = theirs.places.map { $0 + parameters } }
             enter(theirs)
         }
-        text += other.text
-        binds += other.binds
-        unscoped += other.unscoped
-        scoped += other.scoped
+        name {
+            $0.unscoped += other.unscoped
+            $0.scoped += other.scoped
+        }
+    }
+
+    /// Joins a fence to the statement's own.
+    mutating func enter(_ other: Fence) {
+        name { [text] in
+            if $0.fence == nil { $0.fence = other } else { $0.fence?.join(other, of: text) }
+        }
     }
 
     /// The number of parameters in the text.
     var parameters: Int { text.utf8.count { $0 == UInt8(ascii: "?") } }
-
-    /// Joins a fence to the statement's own. All fences of a statement name the same tenant, and at most one user.
-    mutating func enter(_ other: Fence) {
-        guard let own = fence else { return fence = other }
-        precondition(own.tenant == other.tenant, "a statement must stay in one tenant: \(text)")
-        precondition(
-            own.user == nil || other.user == nil || own.user == other.user,
-            "a statement must stay in the rows of one user: \(text)")
-        fence?.user = own.user ?? other.user
-        fence?.within += other.within
-        fence?.owned += other.owned
-        fence?.places += other.places
-    }
 
     public static func + (left: SQL, right: SQL) -> SQL {
         var sum = left
         sum.append(right)
         return sum
     }
-}
-
-/// The tenant, or the user of a tenant, in whose rows a statement stays.
-struct Fence: Sendable {
-    var tenant: ID<Tenant>
-    var user: ID<User>?
-    /// The names of the tables in which it may touch all rows of the tenant.
-    var within: [String] = []
-    /// The names of the tables in which it may touch the rows of the user.
-    var owned: [String] = []
-    /// The parameters that are bound to the tenant later, in ascending order, among all parameters of the text.
-    var places: [Int] = []
-}
-
-extension ID where Entity == Tenant {
-    /// The tenant of a statement whose text is created once. Each use binds the real one
-    /// (``Database/SQL/binding(within:_:)``, ``Database/Insertion``). No row belongs to it.
-    public static let boundLater: ID = "\u{0}"
-
-    var isBoundLater: Bool { text.utf8.first == 0 }
-}
-
-/// The table that a statement writes, the rows that it may touch, and the position after the name.
-struct WriteTarget: Sendable {
-    enum Verb: Sendable {
-        case insert, update, delete
-    }
-
-    enum Rows: Sendable {
-        case of(Scope)
-        /// All rows of the tenant of the statement's fence.
-        case ofTenant
-        /// The rows of the user of the statement's fence.
-        case ofUser
-    }
-
-    let verb: Verb
-    let table: Table
-    let rows: Rows
-    /// The UTF-8 offset after the table's name.
-    var textOffset: Int
-    /// The number of binds before the position.
-    var bindOffset: Int
 }

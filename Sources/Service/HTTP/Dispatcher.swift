@@ -175,34 +175,43 @@ struct Dispatcher: Sendable {
     // MARK: Responses
 
     private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint) throws -> Reply {
-        var request = try RequestContext(call, endpoint, trace)
+        let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: endpoint.name)
         // A repeated request adds nothing. Whether it is one is known in its transaction.
-        if endpoint.adds, request.claim == nil { try runner.reader.rows.requireRoom(for: call.caller.tenant) }
+        if endpoint.adds, claim == nil { try runner.reader.rows.requireRoom(for: call.caller.tenant) }
+        let act = PrivilegedAct(call, endpoint, trace)
+        func request(locking key: LockKey?) -> RequestContext {
+            RequestContext(call, endpoint, trace, act: act, claim: claim, lock: key)
+        }
+        // Nil if the settings do not ask for reads, or the caller has no privilege.
+        func audited() -> RequestContext? {
+            act?.reading(as: call.caller, runner.reader, isRoleBound: endpoint.access.isRoleBound).map {
+                RequestContext(call, endpoint, trace, act: $0)
+            }
+        }
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
         case .later(let start):
             return .deferred { responder in start { complete(responder, trace, $0) } }
         case .read(let body):
-            if let audited = request.audited(by: runner.reader) { return reading(audited, body) }
+            if let read = audited() { return reading(read, body) }
             guard isInstant(endpoint) else { return waiting(call, trace) { try read(call, body) } }
             return .response(conditional(try read(call, body), call.request))
         case .query(let sql, let body):
-            if let audited = request.audited(by: runner.reader) {
-                return reading(audited) { tx in try tx.db.withRows(sql) { try body($0) } }
+            if let read = audited() {
+                return reading(read) { tx in try tx.db.withRows(sql) { try body($0) } }
             }
             guard runner.store.engine == .sqlite else { return querying(sql, for: call, trace, body) }
             guard isInstant(endpoint) else { return waiting(call, trace) { try rows(of: sql, call, body) } }
             return .response(conditional(try rows(of: sql, call, body), call.request))
         case .pieces(var response, let next):
             response.body = .pieces(pieces(call, trace, next))
-            request.act?.readable = []
-            return writing(request) { [response] _ in response }
+            var act = act
+            act?.readable = []
+            return writing(RequestContext(call, endpoint, trace, act: act)) { [response] _ in response }
         case .write(let key, let body):
-            request.lock = key
-            return writing(request, body)
+            return writing(request(locking: key), body)
         case .writeTogether(let key, let batched):
-            request.lock = key
-            return writingTogether(request, batched)
+            return writingTogether(request(locking: key), batched)
         }
     }
 

@@ -14,7 +14,7 @@ enum Idempotency {
         "idempotent_answers", read: [], write: [],
         kept: "24 hours",
         person: .rows(
-            by: ["user_id", "route", "key"], [.deleted("user_id")], content: "body", isExported: false))
+            by: ["user_id", "route", "key"], [.deleted("user_id")], .content("body"), isExported: false))
 
     static let migration = Migration(
         "0001_idempotency",

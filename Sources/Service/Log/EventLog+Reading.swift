@@ -2,6 +2,23 @@ import Database
 import Realtime
 import Values
 
+/// The events of a log with `after < sequence ≤ through`.
+struct LogSpan: Sendable {
+    let after: Int64
+    let through: Int64
+
+    static let all = LogSpan(after: 0, through: .max)
+    static func only(_ sequence: Int64) -> LogSpan { LogSpan(after: sequence - 1, through: sequence) }
+
+    func contains(_ sequence: Int64) -> Bool { after < sequence && sequence <= through }
+}
+
+/// How far a look at recent events goes back.
+struct Lookback: Sendable {
+    let age: Duration
+    let countMax: Int
+}
+
 extension EventLog {
     /// Returns the oldest retained event, or one more than the newest if the log is empty.
     ///
@@ -71,20 +88,21 @@ extension EventLog {
         return known.head >= oldest - 1 ? min(oldest, known.position + 1) : oldest
     }
 
-    /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first. Row
+    /// Returns the events of a span with the given routes that a scope may see, oldest first. Row
     /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit, or if
     /// one was erased: the client may show erased data.
     static func replay(
-        in db: DatabaseConnection, tenant: ID<Tenant>, routes: EventRoutes, scope: Scope, after: Int64, through: Int64,
-        limit: Int
+        _ span: LogSpan, of routes: EventRoutes, as scope: Scope, limit: Int, in db: DatabaseConnection
     ) throws -> [StreamEvent]? {
+        let (tenant, after, through) = (scope.tenant, span.after, span.through)
         // A record is found by its last event, which may be after `through`, but at most by the span of a record. A
         // statement that is cut off has found more than the limit of records that end before.
         let end = through + Int64(Limits.recordSpanMax)
         let rowsMax = limit + Limits.recordSpanMax
         var found: Set<Int> = []
         func note(_ sql: SQL) throws { found.formUnion(try db.rows(sql) { try $0.integer(0) }) }
-        if let all = try search(for: routes, of: tenant, after: after, before: end, forChanges: false, in: db) {
+        let records = LogSpan(after: after, through: end - 1)
+        if let all = try search(records, for: routes, of: tenant, onlyChanges: false, in: db) {
             found = Set(all.map(\.sequence))
         } else {
             let texts = routes.texts
@@ -104,21 +122,21 @@ extension EventLog {
             }
         }
         guard found.count(where: { $0 <= Int(through) }) <= limit else { return nil }
-        let events = try fetch(found.sorted(), of: tenant, after: after, through: through, in: db)
+        let events = try fetch(found.sorted(), of: tenant, within: span, in: db)
         guard events.count <= limit, !events.contains(where: { $0.name == erasedName }) else { return nil }
         return events.filter { $0.isChange || scope.sees(tenant: $0.tenant, audience: $0.audience) }
     }
 
-    /// Returns the most recent row changes with receivers among the given keys, up to a number and at most of the given
-    /// age. Returns nil if so much was published since that not all of it is read, or if an event was erased, which may
+    /// Returns the most recent row changes with receivers among the given keys. Returns nil if so much was published since that not all of it is read, or if an event was erased, which may
     /// have been a change.
     static func recentChanges(
-        in db: DatabaseConnection, tenant: ID<Tenant>, routes: EventRoutes, through sequence: Int64,
-        within age: Duration, limit: Int
+        of routes: EventRoutes, in tenant: ID<Tenant>, through sequence: Int64, _ lookback: Lookback,
+        in db: DatabaseConnection
     ) throws -> [StreamEvent]? {
+        let limit = lookback.countMax
         // The time of the event itself, or of one that its transaction published with it.
         guard let end = try db.row(moment.binding(sequence), { try $0.moment(0) }) else { return [] }
-        let start = end.adding(seconds: -age.components.seconds)
+        let start = end.adding(seconds: -lookback.age.components.seconds)
         // A change has the routes of all its receivers. Each route finds it, and it is read once. It is always a record
         // of its own.
         var found: Set<Int> = []
@@ -130,8 +148,8 @@ extension EventLog {
         }
         // The rows of many keys are spread over the whole log, so their statements need a lower bound.
         let oldest = routes.count > routesAloneMax ? try Self.sequence(before: start, through: sequence, in: db) : 0
-        if let all = try search(for: routes, of: tenant, after: oldest, before: sequence + 1, forChanges: true, in: db)
-        {
+        let span = LogSpan(after: oldest, through: sequence)
+        if let all = try search(span, for: routes, of: tenant, onlyChanges: true, in: db) {
             let recent = all.filter { $0.createdAt >= start }
             guard recent.count < limit, !recent.contains(where: \.isErased) else { return nil }
             return try fetch(recent.map(\.sequence), of: tenant, in: db)
@@ -202,7 +220,7 @@ extension EventLog {
         ) { row in
             count += 1
             last = Int64(try row.integer(0))
-            try append(row, after: sequence, through: .max, to: &events)
+            try append(row, in: LogSpan(after: sequence, through: .max), to: &events)
             return true
         }
         // Records that were left out may begin this far before the last one that was read.
@@ -220,7 +238,7 @@ extension EventLog {
             WHERE sequence >= \(sequence) AND sequence < \(sequence + Int64(Limits.recordSpanMax)) ORDER BY sequence
             """
         ) { row in
-            try append(row, after: sequence - 1, through: sequence, to: &found)
+            try append(row, in: .only(sequence), to: &found)
             return found.isEmpty
         }
         return found.first
@@ -265,25 +283,23 @@ extension EventLog {
         }
     }
 
-    /// Returns the records with `after < sequence < end` that have one of many routes. It reads all records in between,
-    /// which a short time after `after` are fewer than the keys of a wide scope. Returns nil if looking for each route
-    /// costs less.
+    /// Returns the records of a span that have one of many routes. It reads all records of the span, which is often
+    /// shorter than the keys of a wide scope are many. Returns nil if looking for each route costs less.
     ///
-    /// - Parameter forChanges: Whether to find only row changes and erased events, with their times.
+    /// - Parameter onlyChanges: Whether to find only row changes and erased events, with their times.
     private static func search(
-        for routes: EventRoutes, of tenant: ID<Tenant>, after: Int64, before end: Int64, forChanges: Bool,
-        in db: DatabaseConnection
+        _ span: LogSpan, for routes: EventRoutes, of tenant: ID<Tenant>, onlyChanges: Bool, in db: DatabaseConnection
     ) throws -> [FoundRecord]? {
-        guard routes.count > routesAloneMax, end - after <= routes.count else { return nil }
+        guard routes.count > routesAloneMax, span.through - span.after < routes.count else { return nil }
         // The time is behind the data of a row, which may fill pages.
-        let moment: SQL = forChanges ? "created_at" : "CAST(0 AS BIGINT)"
-        let condition: SQL = forChanges ? "AND name IN (\(change.description), \(erasedName))" : ""
+        let moment: SQL = onlyChanges ? "created_at" : "CAST(0 AS BIGINT)"
+        let condition: SQL = onlyChanges ? "AND name IN (\(change.description), \(erasedName))" : ""
         var found: [FoundRecord] = []
         var compared = 0
         try db.forEach(
             """
             SELECT sequence, name, \(moment), topic, audience FROM \(events, within: tenant, bookkeeping)
-            WHERE sequence > \(after) AND sequence < \(end) \(condition)
+            WHERE sequence > \(span.after) AND sequence <= \(span.through) \(condition)
             ORDER BY sequence
             """
         ) { row in
@@ -314,11 +330,11 @@ extension EventLog {
     /// Maximum number of binds of one statement, which bounds the number of distinct statement texts.
     private static let fetchedAtOnceMax = 128
 
-    /// Returns the events of a tenant's records with `after < sequence ≤ through`, oldest first.
+    /// Returns the events of a tenant's records that are in a span, oldest first.
     ///
     /// - Parameter records: The numbers of their last events, in order.
     private static func fetch(
-        _ records: [Int], of tenant: ID<Tenant>, after: Int64 = 0, through: Int64 = .max, in db: DatabaseConnection
+        _ records: [Int], of tenant: ID<Tenant>, within span: LogSpan = .all, in db: DatabaseConnection
     ) throws -> [StreamEvent] {
         var events: [StreamEvent] = []
         for start in stride(from: 0, to: records.count, by: fetchedAtOnceMax) {
@@ -329,14 +345,14 @@ extension EventLog {
                 WHERE sequence IN \(values: group) ORDER BY sequence
                 """
             ) { row in
-                try append(row, after: after, through: through, to: &events)
+                try append(row, in: span, to: &events)
                 return true
             }
         }
         return events.sorted { $0.sequence < $1.sequence }
     }
 
-    /// The columns that ``append(_:after:through:to:)`` reads, in order.
+    /// The columns that ``append(_:in:to:)`` reads, in order.
     static let content: SQL =
         "sequence, tenant, name, topic, audience, collapse, data, \(commonMembers), earlier, trace"
     /// The number of these columns.
@@ -349,17 +365,15 @@ extension EventLog {
             WHERE common.sequence = events.shared) END
         """
 
-    /// Appends the events of a record with `after < sequence ≤ through`.
-    static func append(
-        _ row: Row, after: Int64, through: Int64, to events: inout [StreamEvent]
-    ) throws {
+    /// Appends the events of a record that are in a span.
+    static func append(_ row: Row, in span: LogSpan, to events: inout [StreamEvent]) throws {
         let tenant: ID<Tenant> = try row.id(1)
         let topic = try row.optionalText(3)
         let audience = try row.text(4).split(separator: " ").map(String.init)
         let (members, traceparent) = (try row.optionalBytes(7), try row.optionalText(9))
         var reader = EarlierEvents(try row.optionalBytes(8))
         while let event = try reader.next() {
-            guard event.sequence > after, event.sequence <= through else { continue }
+            guard span.contains(event.sequence) else { continue }
             events.append(
                 StreamEvent(
                     sequence: event.sequence, tenant: tenant, name: event.name, audience: audience, topic: topic,
@@ -367,7 +381,7 @@ extension EventLog {
                     data: SharedMembers.joined(event.isSharing ? members : nil, event.data), traceparent: traceparent))
         }
         let last = Int64(try row.integer(0))
-        guard last > after, last <= through else { return }
+        guard span.contains(last) else { return }
         events.append(
             StreamEvent(
                 sequence: last, tenant: tenant, name: try row.text(2), audience: audience, topic: topic,

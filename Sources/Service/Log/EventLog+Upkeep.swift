@@ -57,7 +57,7 @@ extension EventLog {
                 AND events.sequence < \(sequence + Int64(Limits.recordSpanMax))
             """
         ) { row in
-            if !row.isNull(0) { try append(row, after: sequence - 1, through: sequence, to: &found) }
+            if !row.isNull(0) { try append(row, in: .only(sequence), to: &found) }
             return (
                 newest: Int64(try row.integer(contentCount)), epoch: try row.text(contentCount + 1),
                 origin: try row.optionalText(contentCount + 2)

@@ -12,7 +12,7 @@ enum Outbox {
     static let messages = Table(
         "outbox", read: ["tenant:service"], write: ["tenant:service"],
         kept: "30 days after sending, one day before; 7 days without success",
-        person: .rows(by: ["number"], [.deleted("user_id")], content: "data"))
+        person: .rows(by: ["number"], [.deleted("user_id")], .content("data")))
 
     static let lanes = Table(
         "outbox_lanes", read: [], write: [],

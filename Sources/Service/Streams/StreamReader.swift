@@ -207,8 +207,8 @@ struct StreamReader: Sendable {
         // An additional second for the time between the change and the beginning of its window.
         let age = dependencies.memberships.longestWindow + .seconds(1)
         return try EventLog.recentChanges(
-            in: tx.db, tenant: caller.tenant, routes: routes, through: sequence, within: age,
-            limit: StreamLimits.replayEventsMax)
+            of: routes, in: caller.tenant, through: sequence,
+            Lookback(age: age, countMax: StreamLimits.replayEventsMax), in: tx.db)
     }
 
     /// Returns the queries that the changes made stale, limited to the queries that the caller may know, or nil.
@@ -298,8 +298,8 @@ struct StreamReader: Sendable {
     ) throws -> [StreamEvent]? {
         let routes = routes ?? EventRoutes(keys: keys, topics: topics + self.topics(of: tables))
         let events = try EventLog.replay(
-            in: tx.db, tenant: caller.tenant, routes: routes, scope: Scope(tenant: caller.tenant, keys: keys),
-            after: after, through: through, limit: StreamLimits.replayEventsMax)
+            LogSpan(after: after, through: through), of: routes, as: Scope(tenant: caller.tenant, keys: keys),
+            limit: StreamLimits.replayEventsMax, in: tx.db)
         guard let events else { return nil }
         let collapsed = StreamEvent.collapsed(events)
         let bytes = collapsed.reduce(0) { $0 + $1.data.count }

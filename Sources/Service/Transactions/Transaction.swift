@@ -108,24 +108,26 @@ final class Transaction {
     ///     the topic in the audience.
     ///   - collapse: The name of the state that the event carries completely; a slow or resuming client gets only the
     ///     latest. Nil for an event that must not be dropped.
-    ///   - shared: Members that other events of this transaction have too, stored once for all of them. They come
-    ///     before the members of `data`, which must then be a JSON object.
     func publish(
-        _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil,
-        shared: SharedMembers? = nil, data: [UInt8]
+        _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil, data: [UInt8]
     ) {
-        publish(
-            named: name.description, audience: audience, topic: topic, collapse: collapse, shared: shared, data: data)
+        publish(named: name.description, audience: audience, topic: topic, collapse: collapse, data: data)
     }
 
     /// Publishes an event of an app, whose name the service does not define.
-    func publish(
-        named name: String, audience: [String], topic: String?, collapse: String?, shared: SharedMembers? = nil,
-        data: [UInt8]
-    ) {
-        drafts.append(
+    func publish(named name: String, audience: [String], topic: String?, collapse: String?, data: [UInt8]) {
+        publish(
+            EventDraft(tenant: tenant, name: name, audience: audience, topic: topic, collapse: collapse, data: data))
+    }
+
+    func publish(_ draft: EventDraft) { drafts.append(draft) }
+
+    /// Publishes an event that has members in common with other events of this transaction. They are stored once for
+    /// all of them, and come before the members of `data`, which must be a JSON object.
+    func publish(_ name: StaticString, audience: [String], shared: SharedMembers, data: [UInt8]) {
+        publish(
             EventDraft(
-                tenant: tenant, name: name, audience: audience, topic: topic, collapse: collapse, shared: shared,
+                tenant: tenant, name: name.description, audience: audience, topic: nil, collapse: nil, shared: shared,
                 data: data))
     }
 
@@ -135,7 +137,7 @@ final class Transaction {
     ///   another one.
     func publish(_ change: RowChange, tenant: ID<Tenant>? = nil) {
         let (bytes, rows) = change.encoded()
-        drafts.append(
+        publish(
             EventDraft(
                 tenant: tenant ?? self.tenant, name: EventLog.change.description, audience: change.invalidationAudience,
                 topic: EventLog.topic(schema: change.schema, table: change.table), collapse: nil,

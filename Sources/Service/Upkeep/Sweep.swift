@@ -25,19 +25,17 @@ extension Sweep {
     ///
     /// - Parameters:
     ///   - days: The setting; 0 keeps all rows.
-    ///   - column: The id of the owners in their table.
     ///   - oldest: Selects the time of the oldest row of the owner `walked`.
     ///   - delete: Deletes some rows of one owner that are older than a moment, at least the oldest.
     static func deleting<Item>(
-        _ name: String, afterDays days: @escaping @Sendable (Settings) -> Int, column: SQL,
-        of owners: Table, _ why: Unscoped, oldest: @escaping @Sendable (ID<Tenant>) -> SQL,
+        _ name: String, afterDays days: @escaping @Sendable (Settings) -> Int, of owners: WalkedTable,
+        oldest: @escaping @Sendable (ID<Tenant>) -> SQL,
         _ delete: @escaping @Sendable (_ end: Timestamp, ID<Item>, Transaction) throws -> Void
     ) -> Sweep {
         Sweep(name: name, isOn: { days($0) > 0 }) { age, place, tx in
             let end = age.end(ofDays: days(tx.settings))
             let step: (found: ID<Item>?, last: String)? = try tx.look(
-                after: place, of: rowsAtOnceMax, column: column, in: owners, why,
-                where: "(\(oldest(tx.tenant))) < \(end)")
+                after: place, of: rowsAtOnceMax, in: owners, where: "(\(oldest(tx.tenant))) < \(end)")
             guard let step else { return nil }
             guard let found = step.found else { return step.last }
             try delete(end, found, tx)

@@ -73,9 +73,8 @@ import Values
         func recent(within seconds: Int64) throws -> Int? {
             try log.service.app.store.read { db in
                 try EventLog.recentChanges(
-                    in: db, tenant: "default", routes: EventRoutes(keys: ["user:u1"]), through: log.newest,
-                    within: .seconds(seconds),
-                    limit: 100)?.count
+                    of: EventRoutes(keys: ["user:u1"]), in: "default", through: log.newest,
+                    Lookback(age: .seconds(seconds), countMax: 100), in: db)?.count
             }
         }
         #expect(try recent(within: 6) == nil)

@@ -219,9 +219,8 @@ import Values
         for number in log.start...log.newest {
             let recent = try school.service.app.store.read { db in
                 try EventLog.recentChanges(
-                    in: db, tenant: "A", routes: EventRoutes(keys: ["student:s1:parent"]), through: number,
-                    within: .seconds(10),
-                    limit: 10)
+                    of: EventRoutes(keys: ["student:s1:parent"]), in: "A", through: number,
+                    Lookback(age: .seconds(10), countMax: 10), in: db)
             }
             #expect(recent?.map(\.isChange) == [true], "\(number - log.start)")
         }
@@ -237,8 +236,8 @@ import Values
         for _ in 0..<others { try await log.publish([Draft(audience: [route])]) }
         let recent = try school.service.app.store.read { db in
             try EventLog.recentChanges(
-                in: db, tenant: "A", routes: EventRoutes(keys: [route]), through: log.newest, within: .seconds(10),
-                limit: 10)
+                of: EventRoutes(keys: [route]), in: "A", through: log.newest,
+                Lookback(age: .seconds(10), countMax: 10), in: db)
         }
         #expect(recent?.map(\.isChange) == (others < 10 ? [true] : nil))
     }

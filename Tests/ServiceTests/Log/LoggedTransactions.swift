@@ -38,8 +38,9 @@ final class LoggedTransactions {
             try runner.write(as: .system(tenant: tenant), in: db) { tx in
                 for draft in drafts {
                     tx.publish(
-                        draft.name, audience: draft.audience, topic: draft.topic, collapse: draft.collapse,
-                        shared: draft.shared, data: Array(draft.data.utf8))
+                        EventDraft(
+                            tenant: tenant, name: draft.name.description, audience: draft.audience, topic: draft.topic,
+                            collapse: draft.collapse, shared: draft.shared, data: Array(draft.data.utf8)))
                 }
             }
         }
@@ -91,8 +92,8 @@ final class LoggedTransactions {
         let wanted = EventRoutes(keys: Set(routes.filter { !$0.hasPrefix("#") }), topics: topics)
         return try service.app.store.read { db in
             try EventLog.replay(
-                in: db, tenant: tenant, routes: wanted, scope: Scope(tenant: tenant, keys: keys), after: after,
-                through: through, limit: limit)
+                LogSpan(after: after, through: through), of: wanted, as: Scope(tenant: tenant, keys: keys),
+                limit: limit, in: db)
         }
     }
 

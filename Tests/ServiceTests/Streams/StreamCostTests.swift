@@ -100,10 +100,10 @@ import Values
         return try log.service.app.store.read { db in
             let before = db.statementCount
             let changes = try EventLog.recentChanges(
-                in: db, tenant: "default", routes: routes, through: through, within: .seconds(10), limit: limit)
+                of: routes, in: "default", through: through, Lookback(age: .seconds(10), countMax: limit), in: db)
             let replayed = try EventLog.replay(
-                in: db, tenant: "default", routes: routes, scope: Scope(tenant: "default", keys: Set(keys)),
-                after: through, through: log.newest, limit: limit)
+                LogSpan(after: through, through: log.newest), of: routes,
+                as: Scope(tenant: "default", keys: Set(keys)), limit: limit, in: db)
             return (changes?.map(\.sequence), replayed, db.statementCount - before)
         }
     }

@@ -11,10 +11,10 @@ extension AuditFeature {
         person: .rows(
             by: ["sequence"],
             [.changedByScan("actor_id", .null("actor_id")), .changedByScan("target_id", .null("target_id"))],
-            impersonal: [
+            .impersonal([
                 "actor_kind", "actor_digest", "action", "target_kind", "target_digest", "request_id", "outcome",
                 "cut_hash", "previous_hash", "hash",
-            ]))
+            ])))
     /// The last entry of each tenant's chain.
     static let heads = Table(
         "audit_heads", read: [], write: [], person: .nothing("numbers and hashes of entries"))

@@ -13,8 +13,8 @@ extension ChallengesFeature {
     static func personStep(_ boards: Leaderboards?) -> PersonStep {
         PersonStep("challenges.scores") { person, place, tx in
             let last = try tx.lastID(
-                after: place, of: PersonStep.lookedUpAtOnce, column: "board_id",
-                in: boardRows, bookkeeping)
+                after: place, of: PersonStep.lookedUpAtOnce,
+                in: WalkedTable(boardRows, by: "board_id", bookkeeping))
             guard let last else { return nil }
             let found = try tx.db.rows(
                 """

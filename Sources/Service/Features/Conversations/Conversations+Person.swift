@@ -15,7 +15,7 @@ extension ConversationsFeature {
     /// messages in each.
     static let messagesStep = PersonStep("conversations.messages") { person, place, tx in
         let step: (found: ID<Conversation>?, last: String)? = try tx.look(
-            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: conversations, leaving,
+            after: place, of: PersonStep.lookedUpAtOnce, in: WalkedTable(conversations, by: "id", leaving),
             where: """
                 EXISTS (SELECT 1 FROM \(messages, within: tx.tenant, leaving) AS m
                     WHERE m.conversation_id = walked.id AND m.sender_id = \(person))

@@ -10,8 +10,8 @@ extension ConversationsFeature {
 
     /// Deletes messages that are older than the setting. The numbers of the others stay.
     static let retention = Sweep.deleting(
-        "messages.retention", afterDays: { $0.messagesKeptDays }, column: "id",
-        of: conversations, expiring,
+        "messages.retention", afterDays: { $0.messagesKeptDays },
+        of: WalkedTable(conversations, by: "id", expiring),
         oldest: { tenant in
             """
             SELECT m.sent_at FROM \(messages, within: tenant, expiring) AS m
@@ -30,16 +30,16 @@ extension ConversationsFeature {
             WHERE conversation_id = \(id) ORDER BY sequence LIMIT \(expiredAtOnceMax)
             """
         ) { (sequence: try $0.integer(0), sentAt: try $0.moment(1)) }
-        guard let last = try find(id, tx)?.lastSequence,
+        guard let conversation = try find(id, tx),
             let newest = oldest.prefix(while: { $0.sentAt < end }).last?.sequence
         else { return }
-        try skipUnread(through: newest, in: id, last: last, tx)
+        try skipUnread(through: newest, in: conversation, tx)
         try tx.db.run(
             """
             DELETE FROM \(messages, within: tx.tenant, expiring)
             WHERE conversation_id = \(id) AND sequence <= \(newest)
             """)
-        guard newest == last else { return }
+        guard newest == conversation.lastSequence else { return }
         try tx.db.run(
             """
             UPDATE \(conversations, within: tx.tenant, expiring)
@@ -49,13 +49,12 @@ extension ConversationsFeature {
     }
 
     /// Moves the members that have not read the messages behind them, so that the counts stay exact.
-    private static func skipUnread(
-        through sequence: Int, in id: ID<Conversation>, last: Int, _ tx: Transaction
-    ) throws {
+    private static func skipUnread(through sequence: Int, in conversation: Conversation, _ tx: Transaction) throws {
+        let (id, last) = (conversation.id, conversation.lastSequence)
         let behind = try places(in: id, tx).filter { $0.place.position < sequence }
         try tx.lock(behind.map { .user($0.userId) })
         let moved = try behind.map { userId, place in
-            (userId: userId, place: try move(place, of: userId, to: sequence, in: id, last: last, tx))
+            (userId: userId, place: try move(place, of: userId, to: sequence, in: conversation, tx))
         }
         try tx.storeCounts(of: moved.map(\.userId))
         for (userId, place) in moved {

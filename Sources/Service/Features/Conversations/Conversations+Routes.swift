@@ -176,11 +176,12 @@ extension ConversationsFeature {
         let id = try call.pathID(0, Conversation.self)
         let change = try call.body(ReadPositionChange.init(reading:))
         return .write(locking: .conversation(id)) { tx in
-            let last = try require(id, tx).lastSequence
+            let conversation = try require(id, tx)
+            let last = conversation.lastSequence
             let userId = tx.caller.userId
             let before = try findPlace(of: userId, in: id, tx).required("membership")
             let target = try before.target(of: change, last: last)
-            let place = try move(before, of: userId, to: target, in: id, last: last, tx)
+            let place = try move(before, of: userId, to: target, in: conversation, tx)
             let state = readState(place, of: id, last: last, try tx.badges(of: userId))
             if place != before { publish(readState: state, of: userId, in: id, tx) }
             return Response.json(200, state)
@@ -189,8 +190,9 @@ extension ConversationsFeature {
 
     /// Moves a member's read position, and changes the counts. To be called with the conversation and the member locked.
     static func move(
-        _ before: ReadPlace, of userId: ID<User>, to target: Int, in id: ID<Conversation>, last: Int, _ tx: Transaction
+        _ before: ReadPlace, of userId: ID<User>, to target: Int, in conversation: Conversation, _ tx: Transaction
     ) throws -> ReadPlace {
+        let (id, last) = (conversation.id, conversation.lastSequence)
         var place = before
         try place.move(to: target, last: last) { run in
             try tx.db.integer(countExcluded(in: run, of: userId, in: id, tenant: tx.tenant)) ?? 0

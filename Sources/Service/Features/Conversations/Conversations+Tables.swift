@@ -21,7 +21,7 @@ extension ConversationsFeature {
                 .changedByScan("last_sender_id", .pseudonym("last_sender_id"), .null("last_preview")),
             ],
             // The pair names both users; the messages' step clears it.
-            hidden: ["pair"], impersonal: ["kind", "title", "list_order", "last_message_id"]))
+            .hidden(["pair"]), .impersonal(["kind", "title", "list_order", "last_message_id"])))
 
     /// The members of a conversation, visible to its members and to backends. Members add others; each member leaves on
     /// their own, and backends remove any.
@@ -36,7 +36,7 @@ extension ConversationsFeature {
         write: ["user:{sender_id}", "tenant:service"],
         kept: "BELLHOP_MESSAGES_KEPT_DAYS, if set",
         person: .rows(
-            by: ["conversation_id", "sequence"], [.step("sender_id", isBounded: false)], impersonal: ["id"]))
+            by: ["conversation_id", "sequence"], [.step("sender_id", isBounded: false)], .impersonal(["id"])))
 
     private static func seat(_ template: AudienceTemplate) -> PolicyEntry {
         .granted(template, by: members, member: "user_id", of: "conversation_id")

@@ -11,7 +11,7 @@ extension DJFeature {
         write: ["user:{added_by}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
         person: .rows(
             by: ["item_id"], [.changedByScan("added_by", .pseudonym("added_by"))],
-            impersonal: ["shop_id", "track_id", "track_name", "artist_name", "album_art"]))
+            .impersonal(["shop_id", "track_id", "track_name", "artist_name", "album_art"])))
 
     /// The votes, visible only to the voter: neither to the shop nor to backends (R-CUT-D-4).
     static let votes = Table(

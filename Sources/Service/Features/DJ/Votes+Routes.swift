@@ -29,7 +29,7 @@ extension DJFeature {
             try store(&shop, tx)
             let position = try position(of: item, in: shop.session, tx)
             publishAdded(item, position: position, in: shop.session, tx)
-            return response(201, item, .up, position: position, in: shop.session, tx)
+            return response(201, in: shop.session, tx) { item.write(membersTo: &$0, position: position, vote: .up) }
         }
     }
 
@@ -95,15 +95,14 @@ extension DJFeature {
         }
         let position = try position(of: item, in: shop.session, tx)
         if isPublished { publishVotes(item, position: position, in: shop.session, tx) }
-        return response(200, item, vote, position: position, in: shop.session, tx)
+        return response(200, in: shop.session, tx) { item.write(membersTo: &$0, position: position, vote: vote) }
     }
 
     private static func response(
-        _ status: Int, _ item: DJQueueItem, _ vote: DJVote, position: Int, in session: DJSession,
-        _ tx: Transaction
+        _ status: Int, in session: DJSession, _ tx: Transaction, _ track: (inout JSONWriter) -> Void
     ) -> Response {
         Response.json(status) { writer in
-            item.write(membersTo: &writer, position: position, vote: vote)
+            track(&writer)
             writer.version(session.version, in: tx.epoch)
         }
     }

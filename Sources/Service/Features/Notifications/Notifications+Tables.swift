@@ -12,7 +12,7 @@ extension NotificationsFeature {
             by: ["user_id", "id"],
             [
                 .deleted("user_id", where: "removed_at IS NULL"), .deleted("user_id", where: "event_id IS NOT NULL"),
-            ], json: ["data"]))
+            ], .json(["data"])))
 
     /// One row for each user that was ever notified: the number of stored notifications, and the user's data for
     /// creating the next one. So a notification needs neither a `COUNT(*)` nor a read of the preferences.

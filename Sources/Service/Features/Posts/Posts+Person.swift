@@ -42,7 +42,7 @@ extension PostsFeature {
     /// Ends the person's likes and reposts. It looks beside each post, because an index by user would cost every like.
     static let engagementsStep = PersonStep("posts.engagements") { person, place, tx in
         let last = try tx.lastID(
-            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: posts, leaving)
+            after: place, of: PersonStep.lookedUpAtOnce, in: WalkedTable(posts, by: "id", leaving))
         guard let last else { return try eraseRemains(of: person, tx) }
         let found = try tx.db.rows(
             """

@@ -22,7 +22,7 @@ extension PostsFeature {
             "tenant:admin",
         ],
         write: ["user:{author_id}", "tenant:service", "tenant:admin"],
-        person: .rows(by: ["id"], [.step("author_id")], json: ["media"]))
+        person: .rows(by: ["id"], [.step("author_id")], .json(["media"])))
 
     /// Each user's likes and reposts, visible to that user and to backends. Other users see only their number, at the
     /// post.

@@ -7,7 +7,7 @@ extension PushFeature {
     /// Each user's own devices.
     static let devices = Table(
         "devices", read: ["user:{user_id}"], write: ["user:{user_id}"],
-        person: .rows(by: ["user_id", "id"], [.deleted("user_id")], hidden: ["address", "fingerprint"]))
+        person: .rows(by: ["user_id", "id"], [.deleted("user_id")], .hidden(["address", "fingerprint"])))
 
     static let migration = Migration(
         "0001_push",

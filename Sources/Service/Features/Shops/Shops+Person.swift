@@ -8,7 +8,7 @@ extension ShopsFeature {
     /// Removes an erased barber from every shop, whose queue is then computed again.
     static let personStep = PersonStep("shops.barbers") { person, place, tx in
         let last = try tx.lastID(
-            after: place, of: PersonStep.lookedUpAtOnce, column: "shop_id", in: shops, leaving)
+            after: place, of: PersonStep.lookedUpAtOnce, in: WalkedTable(shops, by: "shop_id", leaving))
         guard let last else { return nil }
         let found: [ID<Shop>] = try tx.db.rows(
             """

@@ -10,8 +10,8 @@ extension ShopsFeature {
 
     /// Deletes bookings that ended longer ago than the setting, with their history and their estimates.
     static let retention = Sweep.deleting(
-        "bookings.retention", afterDays: { $0.bookingsKeptDays }, column: "shop_id",
-        of: shops, expiring,
+        "bookings.retention", afterDays: { $0.bookingsKeptDays },
+        of: WalkedTable(shops, by: "shop_id", expiring),
         oldest: { tenant in
             """
             SELECT b.ends_at FROM \(bookings, within: tenant, expiring) AS b

@@ -22,7 +22,7 @@ extension ShopsFeature {
                     "user_id", where: "user_id IS NOT NULL", .null("user_id"), .null("customer_name"),
                     .empty("service"), .next("version")),
                 .changedByScan("barber_id", .null("barber_id"), .next("version")),
-            ], impersonal: ["shop_id", "tier", "status", "source"]))
+            ], .impersonal(["shop_id", "tier", "status", "source"])))
 
     /// Append-only: a trigger refuses everything else.
     static let history = Table(
@@ -34,7 +34,7 @@ extension ShopsFeature {
             [
                 .changedByScan("user_id", .null("user_id")), .changedByScan("actor_id", .pseudonym("actor_id")),
                 .changedByScan("barber_id", .null("barber_id")),
-            ], impersonal: ["shop_id", "actor_role", "previous_status", "status"]))
+            ], .impersonal(["shop_id", "actor_role", "previous_status", "status"])))
 
     /// The last computed queue of each shop.
     static let queues = Table(

@@ -166,6 +166,7 @@ GROUPS = [
     Group("stops", "Writes without a pause", lambda bench: NotificationRows(bench).stops(), 5, 75, "two", (), "durable"),
     Group("publish", "Events of one's own", lambda bench: NotificationRows(bench).publish(), 4, 20, "two", (), "durable"),
     Group("webhooks", "Webhooks", lambda bench: NotificationRows(bench).webhooks(), 10, 40, "two", (), "durable"),
+    Group("at-once", "A webhook at once", lambda bench: NotificationRows(bench).at_once(), 10, 40, "two", (), "durable"),
     Group("pushes", "Push messages", lambda bench: PushRows(bench).measure(), 20, 90, "one"),
     Group("allocations", "Heap allocations", lambda bench: AllocationRows(bench).measure(), 6, 15, "one"),
     Group("filtered", "One change of one filtered id", lambda bench: ChangeRows(bench).one_change(), 5, 60, "one", (), "changes"),

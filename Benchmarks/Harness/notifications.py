@@ -1,19 +1,89 @@
 """Rows for durable notifications on SQLite: the service and a C program that writes the same rows with the same group
 commit."""
 
+import contextlib
+import http.server
+import queue
 import sqlite3
+import threading
 import time
 from pathlib import Path
 
 from .machine import WORK, Unavailable
 from .processes import cpu_seconds, metric, until
 from .report import Row, at_least, at_most
-from .servers import Bellhop, NotificationServer, Receiver, copy_database
+from .servers import WEBHOOK_SECRET, Bellhop, NotificationServer, Receiver, copy_database
 from .turns import Servers
 
 PUBLISHED = '{"event": "order:changed", "to": ["user:u{u}"], "data": {"orderId": "o{n}", "status": "ready"}}'
 WEBHOOKS_SENT = 'bellhop_webhooks_sent_total{type="notification.unreached"}'
 COMPARED = 20  # notifications after which both databases must have grown by the same amount
+
+
+class Arrivals:
+    """A receiver of webhooks that notes when each arrives."""
+
+    def __init__(self):
+        times = self._times = queue.Queue()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                times.put(time.monotonic())
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_address[1]
+
+    def settings(self):
+        return {"BELLHOP_WEBHOOK_URL": f"http://127.0.0.1:{self.port}/", "BELLHOP_WEBHOOK_PRIVATE": "true",
+                "BELLHOP_WEBHOOK_SECRETS": WEBHOOK_SECRET}
+
+    def next(self):
+        try:
+            return self._times.get(timeout=30)
+        except queue.Empty:
+            raise Unavailable("a webhook did not arrive within 30 s") from None
+
+    def __enter__(self):
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def webhook_at_once(bench, store, arrivals, start):
+    """Adds the row of notifications of users without a stream on an idle service, one after the other: the time from the
+    backend's request to the receiver.
+
+    `start(binary)` returns a context with the service and one of its processes."""
+    count = bench.pace.pick(50, 300)
+
+    def measure(binary):
+        with start(binary) as (server, process):
+            took = []
+            for number in range(count + 10):
+                begin = time.monotonic()
+                server.call(process, "POST", "/v1/notifications", {
+                    "userId": f"w{number}-{time.time_ns()}", "category": "visit", "priority": "HIGH", "title": "T",
+                    "message": "M"})
+                took.append((arrivals.next() - begin) * 1000)
+        # The first ones open connections and prepare statements.
+        ordered = sorted(took[10:])
+        return {"p50": ordered[len(ordered) // 2], "p99": ordered[len(ordered) * 99 // 100]}
+
+    found = bench.take_turns(measure)
+    bench.report.add(Row.measured(
+        f"A webhook at once, from the backend's request to the receiver, {store}: p50", found.ours("p50"), "ms",
+        at_most(20, "ms"), beside=f"p99 {found.ours('p99').text('ms')}"))
 
 
 class NotificationRows:
@@ -65,7 +135,7 @@ class NotificationRows:
             with Receiver().start(self.bench.cores.all_load()) as receiver:
                 server = Bellhop(binary, settings={
                     "BELLHOP_WEBHOOK_URL": f"http://127.0.0.1:{receiver.port}/", "BELLHOP_WEBHOOK_PRIVATE": "true",
-                    "BELLHOP_WEBHOOK_SECRETS": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="})
+                    "BELLHOP_WEBHOOK_SECRETS": WEBHOOK_SECRET})
                 with server.start(self.cores) as process:
                     self.post(process, server, count=count)
                     before, begin, cpu = metric(process, WEBHOOKS_SENT), time.monotonic(), cpu_seconds(process.pid)
@@ -77,6 +147,16 @@ class NotificationRows:
         self.report.add(Row.measured(
             "Webhooks, each of one notification, sent to nginx on this machine, 1,000 users", found.ours("rate"), "webhooks/s",
             beside=f"CPU of each {found.ours('cpu').text('µs')}"))
+
+    def at_once(self):
+        with Arrivals() as arrivals:
+            @contextlib.contextmanager
+            def start(binary):
+                server = Bellhop(binary, settings=arrivals.settings())
+                with server.start(self.cores) as process:
+                    yield server, process
+
+            webhook_at_once(self.bench, "SQLite", arrivals, start)
 
     def stops(self):
         """Writes without a pause, for long enough that the write-ahead log would have to restart several times."""

@@ -12,6 +12,7 @@ from harness.services import environment_for
 from . import commit_order
 from .changes import IDS, TABLES, ChangeRows, item, names, subscription_file
 from .machine import Unavailable, say
+from .notifications import Arrivals, webhook_at_once
 from .postgres import Cluster
 from .processes import Load, Server, load
 from .report import Row, at_least, at_most
@@ -97,6 +98,7 @@ class ReplicaRows:
                  ("PostgreSQL: a topic that all streams share", self.shared_topic),
                  ("PostgreSQL: idle streams", self.idle_streams),
                  ("PostgreSQL: durable notifications", self.durable),
+                 ("PostgreSQL: a webhook at once", self.webhook_at_once),
                  ("PostgreSQL: table changes", self.changes)]
         with Servers() as clusters:
             self.clusters, self.cores = clusters, self.served
@@ -123,6 +125,17 @@ class ReplicaRows:
         with Cluster(cores.two_servers or cores.server) as cluster:
             commit_order.report(cluster, cores.all_load(), self.report, turns=1, seconds=self.pace.pick(1, 2),
                                 writers=self.pace.pick((8,), (1, 2, 8)), held_seconds=self.pace.pick(0.3, 2.0))
+
+    def webhook_at_once(self):
+        """Two replicas: the one that sends first asks the other one for streams of the user."""
+        with Arrivals() as arrivals:
+            @contextlib.contextmanager
+            def start(binary):
+                with Servers() as servers:
+                    a, _, first, _ = self.replicas(servers, binary, **arrivals.settings())
+                    yield a, first
+
+            webhook_at_once(self.bench, "PostgreSQL, two replicas", arrivals, start)
 
     # -- streams -----------------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ SECRET = "a secret of the benchmark, thirty-two bytes or more"
 SHOPS = 8  # one for each event that may be in flight, so that two never race for the same row
 EVENT_BYTES = 200
 
+WEBHOOK_SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
 
 def event_text(number=1, length=EVENT_BYTES):
     """Returns an SSE event of exactly `length` bytes, including its blank line."""

@@ -19,8 +19,9 @@ sys.path[:0] = [str(TESTS), str(TESTS / "browser")]
 sys.dont_write_bytecode = True
 
 from coldstart import ColdStart  # noqa: E402
+from harness.browsers import launch  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
-from service import Files, Service, chromium  # noqa: E402
+from service import Files, Service  # noqa: E402
 
 
 def main():
@@ -32,7 +33,7 @@ def main():
     times, of_page = [], []
     try:
         with sync_playwright() as playwright:
-            browser = chromium(playwright)
+            browser = launch(playwright)
             with ColdStart(browser, service, files) as device:
                 for _ in range(given.starts):
                     device.start()

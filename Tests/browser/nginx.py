@@ -19,9 +19,10 @@ import urllib.request
 
 from playwright.sync_api import sync_playwright
 
+from harness.browsers import launch
 from harness.ports import free_port
 from harness.waiting import PATIENCE_SECONDS, wait_until
-from service import ROOT, Files, Service, chromium, context
+from service import ROOT, Files, Service, context
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--tabs", type=int, default=12)
@@ -146,7 +147,7 @@ nginx = None
 try:
     nginx = Nginx(service)
     with sync_playwright() as playwright:
-        browser = chromium(playwright)
+        browser = launch(playwright)
         run(browser, files, service, nginx)
         browser.close()
 finally:

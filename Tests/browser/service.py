@@ -1,7 +1,7 @@
-"""Provides the real service, the files of bellhop.js and a Chromium to the tests in this directory.
+"""Provides the real service, the files of bellhop.js and a window of a browser to the tests in this directory.
 
 BELLHOP_BIN is the path of the service's binary; by default the binary of `swift build`. CHROMIUM is the path of the
-browser. With TEST_STORE=postgres the service uses a separate database on TEST_POSTGRES, the URL of a PostgreSQL
+browser; with BROWSER=firefox it is Debian's Firefox. With TEST_STORE=postgres the service uses a separate database on TEST_POSTGRES, the URL of a PostgreSQL
 superuser.
 """
 
@@ -22,7 +22,6 @@ import time
 import urllib.parse
 
 from harness import services
-from harness.browsers import launch_options
 from harness.metrics import metric
 from harness.tokens import issued
 from harness.waiting import PATIENCE_SECONDS, wait_until
@@ -230,10 +229,6 @@ class Files:
     def stop(self):
         self.server.shutdown()
         self.server.server_close()
-
-
-def chromium(playwright, *more):
-    return playwright.chromium.launch(**launch_options(*more))
 
 
 def context(browser, **options):

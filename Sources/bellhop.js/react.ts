@@ -5,7 +5,8 @@
 import * as React from "react";
 import type * as features from "./features.js";
 import type { Closable } from "./internal.js";
-import type { Bell, Connection, Store } from "./types.js";
+import type { Event as KnownEvent, KnownEvents, UndeclaredEvent, UndeclaredName } from "./contract.js";
+import type { Bell, Connection, Row, Store } from "./types.js";
 
 const { createContext, createElement, useContext, useEffect, useMemo, useRef, useSyncExternalStore } = React;
 const Provided = createContext(null);
@@ -99,6 +100,26 @@ export function useVisibleRows(
   useEffect(() => void store.show(JSON.parse(named)), [store, named]);
   useEffect(() => () => void store.stop(), [store]);
   return useStore(store);
+}
+
+/** Keeps the rows of a table that match a filter up to date, with the store's `load` and `apply`. */
+export function useRows<Each extends Row = Row>(
+  table: string, options: features.FilterOptions,
+): features.FilteredRows<Each> & Pick<features.FilteredRowsStore<Each>, "load" | "apply"> {
+  return useFeature(useBellhop().rows<Each>(table, options));
+}
+
+/** Calls `listener` with each event of a name, while the component is mounted. `*` is every name. */
+export function useEvent<Name extends keyof KnownEvents>(name: Name, listener: (event: KnownEvent<Name>) => void): void;
+export function useEvent(name: "*", listener: (event: KnownEvent) => void): void;
+export function useEvent<Name extends string>(
+  name: Name & UndeclaredName<Name>, listener: (event: UndeclaredEvent) => void,
+): void;
+export function useEvent(name: "*", listener: (event: KnownEvent) => void): void {
+  const bell = useBellhop();
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(() => bell.on(name, (event) => latest.current(event)), [bell, name]);
 }
 
 /** Calls `refetch` whenever the service reports the query as stale, while the component is mounted. */

@@ -141,6 +141,36 @@ test("useVisibleRows subscribes to rows while the component is mounted", { skip 
   await until(() => tables()?.length === 0);
 });
 
+test("useRows shows the rows of a filter, with load", { skip }, async () => {
+  const shown = mount(() => hooks.useRows("todos", { filter: "list_id=eq.7" }));
+  await shows(shown, (it) => typeof it.load === "function" && Object.keys(it.rows).length === 0);
+  await until(() => bell.rows("todos", { filter: "list_id=eq.7" }).isWatched());
+  shown.last.load([{ id: 1, title: "Milk" }]);
+  await shows(shown, (it) => it.rows["1"]?.title === "Milk");
+  shown.unmount();
+  await until(() => !bell.rows("todos", { filter: "list_id=eq.7" }).isWatched());
+});
+
+test("useEvent calls the latest function, until the component unmounts", { skip }, async () => {
+  const heard = [];
+  const shown = mount(() => hooks.useEvent("order:changed", ({ data }) => heard.push([data.status, shown.renders])));
+  shown.update();
+  server.send("order:changed", { status: "ready" });
+  await until(() => heard.length === 1);
+  assert.deepEqual(heard, [["ready", shown.renders]]);
+  shown.unmount();
+  const all = [];
+  const off = bell.on("order:changed", ({ data }) => all.push(data.status));
+  // React runs an effect's cleanup shortly after the component has been unmounted.
+  for (let before = -1; before !== heard.length;) {
+    before = heard.length;
+    const count = all.length;
+    server.send("order:changed", { status: "late" });
+    await until(() => all.length > count);
+  }
+  off();
+});
+
 test("useInvalidation calls the latest function, until the component unmounts", { skip }, async () => {
   const told = [];
   const query = mount(() => hooks.useInvalidation(["todos", "ada"], () => told.push(query.renders)));

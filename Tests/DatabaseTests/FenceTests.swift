@@ -190,7 +190,7 @@ import Values
     /// Returns a statement that forgets its condition, in a fence.
     private static func forgetful(_ text: String, _ fence: Fence) -> SQL {
         var sql = SQL(unchecked: text)
-        sql.fence = fence
+        sql.enter(fence)
         return sql
     }
 

@@ -8,11 +8,11 @@ extension SQL {
     /// - `INSERT` gives the tenant, and the user, as a value. It is compared here, so that the statement needs no check
     ///   afterwards and can run together with others.
     func wovenInFence(_ target: WriteTarget) -> Woven {
-        guard let fence else { preconditionFailure("a statement in a fence has one: \(text)") }
+        guard let fence, let tables else { preconditionFailure("a statement in a fence has one: \(text)") }
         precondition(!fence.tenant.isBoundLater, "the statement has no tenant yet: \(text)")
         let isOfUser = if case .ofUser = target.rows { true } else { false }
         let known = isOfUser ? FencedText.ofUser : FencedText.ofTenant
-        let fenced = known.find(text) { FencedText(text, target, isOfUser: isOfUser) }
+        let fenced = tables.fenced(text) { known.find(text) { FencedText(text, target, isOfUser: isOfUser) } }
         var woven = Woven(text: fenced.text, of: self)
         woven.isOutside =
             !has(fence.tenant.text, at: fenced.tenantPlaces)
@@ -34,10 +34,11 @@ extension SQL {
 }
 
 /// A writing statement with the condition of its fence, as made from the text of its author.
-private final class FencedText: Sendable {
+final class FencedText: Sendable {
     static let ofTenant = KnownTexts<FencedText>()
     static let ofUser = KnownTexts<FencedText>()
 
+    let source: String
     let text: String
     /// The number of binds before the binds of the condition; nil without a condition.
     let conditionPlace: Int?
@@ -46,6 +47,7 @@ private final class FencedText: Sendable {
     let userPlaces: [Int]
 
     init(_ text: String, _ target: WriteTarget, isOfUser: Bool) {
+        source = text
         let clauses = WriteClauses.find(in: text, target)
         let columns = [target.table.tenantColumn] + (isOfUser ? [target.table.userColumn ?? ""] : [])
         for column in columns {

@@ -1,3 +1,4 @@
+import Threads
 import Values
 
 extension SQL {
@@ -12,12 +13,19 @@ extension SQL {
     }
 
     /// The tables of a statement in one reference, because statements are copied often.
-    ///
-    /// `@unchecked Sendable`: only a statement that is the only one to have it changes it.
-    final class TablesReference: @unchecked Sendable {
-        fileprivate(set) var value: Tables
+    final class TablesReference: Sendable {
+        let value: Tables
+        /// What was last made of a text with these tables. Most such texts are created once and used for ever.
+        private let made = Locked<FencedText?>(nil)
 
         init(_ value: Tables) { self.value = value }
+
+        func fenced(_ text: String, make: () -> FencedText) -> FencedText {
+            if let made = made.withLock(\.self), made.source.hasBytes(of: text) { return made }
+            let new = make()
+            made.withLock { $0 = new }
+            return new
+        }
     }
 
     var target: WriteTarget? { tables?.value.target }
@@ -27,8 +35,9 @@ extension SQL {
 
     /// Changes the tables of this statement alone.
     mutating func name(_ change: (inout Tables) -> Void) {
-        if !isKnownUniquelyReferenced(&tables) { tables = TablesReference(tables?.value ?? Tables()) }
-        if let tables { change(&tables.value) }
+        var changed = tables?.value ?? Tables()
+        change(&changed)
+        tables = TablesReference(changed)
     }
 }
 

@@ -88,9 +88,9 @@ extension EventLog {
         return known.head >= oldest - 1 ? min(oldest, known.position + 1) : oldest
     }
 
-    /// Returns the events of a span with the given routes that a scope may see, oldest first. Row
-    /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit, or if
-    /// one was erased: the client may show erased data.
+    /// Returns the events of a span with the given routes that a scope may see, oldest first. Row changes are included;
+    /// each stream sees its own part of them. Returns nil if there are more than the limit, or if one was erased: the
+    /// client may show erased data.
     static func replay(
         _ span: LogSpan, of routes: EventRoutes, as scope: Scope, limit: Int, in db: DatabaseConnection
     ) throws -> [StreamEvent]? {
@@ -127,8 +127,8 @@ extension EventLog {
         return events.filter { $0.isChange || scope.sees(tenant: $0.tenant, audience: $0.audience) }
     }
 
-    /// Returns the most recent row changes with receivers among the given keys. Returns nil if so much was published since that not all of it is read, or if an event was erased, which may
-    /// have been a change.
+    /// Returns the most recent row changes with receivers among the given keys. Returns nil if so much was published
+    /// since that not all of it is read, or if an event was erased, which may have been a change.
     static func recentChanges(
         of routes: EventRoutes, in tenant: ID<Tenant>, through sequence: Int64, _ lookback: Lookback,
         in db: DatabaseConnection

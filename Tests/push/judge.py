@@ -196,11 +196,13 @@ class Judge:
 
     def is_unstored(self, first, second):
         """Whether the service was ended soon after the answer to a message, and before a second one. The connection of the
-        first had ended by the time the service was back. It may have ended earlier: a service that waits for a processor
+        first had ended by the time the service was back, unless the service only stood still. It may have ended earlier: a service that waits for a processor
         stores the answer later."""
         ended = self.model.ended_at(first)
-        for kill, back in self.model.kills:
-            if ended is not None and first.at <= ended <= back and kill <= second.at:
+        ends = [end for end in self.model.kills if ended is not None and first.at <= ended <= end[1]]
+        # A service that stands still keeps its connections.
+        for kill, back in ends + [end for end in self.model.freezes if first.at <= end[1]]:
+            if kill <= second.at:
                 text = f"sent again, though the first was answered {kill - first.at:.3f} s before the service was ended"
                 self.claims.append((first.at, kill - first.at, text, second, False))
                 return True

@@ -4,7 +4,7 @@ messages, what is seen here or there, streams, registrations, moved and signed-o
 kill -9 and restarts. On SQLite, and with two replicas on PostgreSQL.
 
     Tests/push/model.py --binary .build/debug/bellhop [--store sqlite] [--steps 3000] [--households 30] [--kills 2]
-        [--whole] [--minutes 20] [--seed 1] [--plant]
+        [--freeze] [--whole] [--minutes 20] [--seed 1] [--plant]
 
 It checks that
 
@@ -31,13 +31,14 @@ import contextlib
 import pathlib
 import random
 import re
+import signal
 import sys
 import tempfile
 import time
 
 import apns
 import fcm
-from harness.waiting import Failed
+from harness.waiting import Failed, wait_until
 from household import Household, figures
 from http2 import Loop, Reply
 from judge import Judge
@@ -46,6 +47,9 @@ from stage import STORES, Stage
 from traces import PATTERNS, found_in, new_token
 
 AFTER_SECONDS = 1
+PUSH_TIMEOUT_SECONDS = 10
+# What the service adds to the timeout of an attempt before another replica may send the message.
+LEASE_SECONDS = 30
 # The pause between two looks at how busy the machine is.
 PULSE_SECONDS = 0.02
 # How long before and after a kill or a stop a replica may refuse requests.
@@ -65,7 +69,7 @@ class Model:
         # The household and phone of each token, and the tokens that no longer exist.
         self.tokens, self.dead = {}, set()
         # When replicas were ended, and when they were back. When requests were refused, and with which status.
-        self.kills, self.refusals = [], []
+        self.kills, self.freezes, self.refusals = [], [], []
         self.waited = 0.0
         self.ends_at = time.monotonic() + options.minutes * 60
         self.judge = Judge(self, AFTER_SECONDS)
@@ -181,10 +185,24 @@ class Model:
             while sum(self.steps.values()) < goal and not all(task.done() for task in playing):
                 await asyncio.sleep(0.05)
             replica = self.stage.replicas[number % len(self.stage.replicas)]
-            self.kills.append((time.monotonic(), float("inf")))
-            await asyncio.to_thread(replica.stop if number % 4 == 3 else replica.kill)
-            await asyncio.to_thread(replica.start)
-            self.kills[-1] = self.kills[-1][0], time.monotonic()
+            ended = self.freezes if self.options.freeze and number % 4 == 1 else self.kills
+            ended.append((time.monotonic(), float("inf")))
+            if ended is self.freezes:
+                await self.freeze(replica)
+            else:
+                await asyncio.to_thread(replica.stop if number % 4 == 3 else replica.kill)
+                await asyncio.to_thread(replica.start)
+            ended[-1] = ended[-1][0], time.monotonic()
+
+    async def freeze(self, replica):
+        """Lets a replica stand still for longer than its leases. The other one sends its messages meanwhile, and what it
+        learns afterwards has no effect."""
+        replica.process.send_signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(PUSH_TIMEOUT_SECONDS + LEASE_SECONDS + 5)
+        finally:
+            replica.process.send_signal(signal.SIGCONT)
+        await asyncio.to_thread(wait_until, replica.is_ready, "the replica goes on")
 
     async def settle(self):
         """Waits until nothing is left to do, or only what has a pause of its own; returns the seconds."""
@@ -202,13 +220,13 @@ class Model:
 
     def report(self, seconds):
         judge = self.judge
-        kills = [(kill - REFUSAL_SECONDS, back + REFUSAL_SECONDS) for kill, back in self.kills]
+        kills = [(kill - REFUSAL_SECONDS, back + REFUSAL_SECONDS) for kill, back in self.kills + self.freezes]
         far = sum(not any(begin <= at <= end for begin, end in kills) for at, _ in self.refusals)
         statuses = collections.Counter(f"with {status}" for _, status in self.refusals)
         return f"""  {self.stage.store.name}: {sum(self.steps.values())} steps in {seconds:.1f} s, then {self.waited:.1f} s for retries: {tallied(self.steps)}
     refused requests: {tallied(statuses) or "0"}; {far} of them far from a kill or a stop
     sent: {tallied(self.kinds)}
-    answers: {tallied(self.replies)}; {len(self.kills)} kills and stops
+    answers: {tallied(self.replies)}; {len(self.kills)} kills and stops, {len(self.freezes)} pauses longer than a lease
     repeated: {tallied(judge.repeated) or "0"}
     late: {figures(judge.late)} after it was seen, {figures(judge.left)} after a phone was signed out or had a new token
     numbers: {judge.wrong_numbers} of {judge.number_count} wrong; replaced while on their way: {figures(judge.old_numbers)}
@@ -235,7 +253,7 @@ class Model:
 def run(options, store, loop, folder):
     """Runs the model on a store; returns the number of steps."""
     stage = Stage(options.binary, folder, store, loop, BELLHOP_PUSH_AFTER_SECONDS=str(AFTER_SECONDS),
-                  BELLHOP_PUSH_TIMEOUT_SECONDS="10", BELLHOP_NOTIFICATIONS_KEPT="2000")
+                  BELLHOP_PUSH_TIMEOUT_SECONDS=str(PUSH_TIMEOUT_SECONDS), BELLHOP_NOTIFICATIONS_KEPT="2000")
     with stage:
         model = loop.call(lambda: Model(stage, options, store))
         try:
@@ -279,6 +297,7 @@ def main():
     parser.add_argument("--households", type=int, default=30)
     parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--freeze", action="store_true", help="some kills are pauses (SIGSTOP) that outlast a lease")
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--plant", action="store_true")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))

@@ -253,7 +253,7 @@ MUTANTS = [
     ),
     *of(
         "Service/Features/Push/Push.swift", OUTBOX,
-        ("let dueAt = «isBrowser» ?", "false", "the withdrawal of a browser is sent alone"),
+        ("let dueAt = «isCarried» ?", "false", "the withdrawal of a browser is sent alone"),
         ("«min(device.badgeAt, tx.now)».adding", "device.badgeAt", "after the clock was set back, a number waits for the old time"),
     ),
     *of(

@@ -100,7 +100,7 @@ extension ServiceStart {
                 notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
                 preferences: PreferencesFeature.preferences(of:in:))
             channels.append(PushFanOut(push, shares, metrics: metrics, logger: logger))
-            channels += push.platforms.map { PushChannel($0, push, sources, shares, clock: clock) }
+            channels += push.providers.map { PushChannel($0, push, sources, shares, clock: clock) }
         }
         guard !channels.isEmpty else { return nil }
         return OutboxSender(

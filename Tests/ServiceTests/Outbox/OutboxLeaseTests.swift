@@ -24,7 +24,7 @@ import Values
         let now = probe.service.clock.now.adding(seconds: seconds)
         return try await probe.service.app.store.write { db in
             try Outbox.routes(in: db).flatMap { route -> [any OutboxDelivery] in
-                let channel = try probe.channel(route.hasPrefix("webpush") ? .webPush : .apns)
+                let channel = try probe.channel(route.hasPrefix("webpush") ? "webpush" : "apns")
                 let due = try Outbox.due(route, at: now, except: [], nil, limit: 8, in: db)
                 guard !due.isEmpty else { return [] }
                 return try Outbox.begin(due, by: channel, fence: .random(in: 1...1 << 40), at: now, in: db)
@@ -33,7 +33,7 @@ import Values
     }
 
     private func record(_ result: OutboxResult, of delivery: PushDelivery, _ probe: PushProbe) async throws {
-        let (now, channel) = (probe.service.clock.now, try probe.channel(delivery.platform))
+        let (now, channel) = (probe.service.clock.now, try probe.channel(delivery.target.provider.name))
         try await probe.service.app.store.write {
             try Outbox.record([(delivery, result)], of: channel, at: now, in: $0)
         }

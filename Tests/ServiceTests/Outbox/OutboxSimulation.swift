@@ -332,11 +332,10 @@ struct OutboxSimulation {
         let user = device.user
         let scope = Scope(tenant: "default", keys: [AudienceKey.make("user", user.text), "everyone"])
         var fields = try Fields(Array(Self.registration(token, isBrowser: device.kind == .browser).utf8))
-        let draft = DeviceDraft(reading: &fields)
+        let draft = try DeviceDraft(reading: &fields, push)
         try fields.finish()
-        let target = try PushTarget(draft, push)
         return try write(as: Caller(tenant: "default", userId: user, role: "user", isService: false, scope: scope)) {
-            _ = try PushFeature.register(ID(device.kind.rawValue), draft, at: target, settings: push, $0)
+            _ = try PushFeature.register(ID(device.kind.rawValue), draft, settings: push, $0)
             return token
         }
     }
@@ -379,9 +378,7 @@ struct OutboxSimulation {
         let webhooks = WebhookSources(message: message, preferences: { _, _ in Preferences() })
         return [
             WebhookChannel(webhook, webhooks, shares, clock: clock.clock) { "e" },
-            PushChannel(.apns, push, sources, shares, clock: clock.clock),
-            PushChannel(.webPush, push, sources, shares, clock: clock.clock),
-        ]
+        ] + push.providers.map { PushChannel($0, push, sources, shares, clock: clock.clock) }
     }
 
     private mutating func choose(_ sender: Int) throws {

@@ -59,7 +59,7 @@ import Threads
             "jwtSecret": TestService.secret, "pushKeys": lines[0][1], "vapidKey": lines[1][1],
             "vapidContact": "mailto:ops@example.com",
         ])
-        let publicKey = try #require(settings.push?.webPush?.publicKey)
+        let publicKey = try #require(settings.push?.provider(of: "webpush")?.publicKey)
         #expect(text.contains("# The public key of the pair: \(publicKey)"))
         #expect(try BellhopProcess(["push", "keys"]).finish().text != text)
     }

@@ -9,7 +9,9 @@ import Values
 @Suite(.timed) struct ProviderTests {
     /// Routes, stored addresses and settings would be those of another provider.
     @Test func providers_differInNamesLettersAndSettings() throws {
-        let (names, settings) = (PushProviders.all.map { $0.name }, PushProviders.all.flatMap { $0.settings }.map(\.name))
+        let (names, settings) = (
+            PushProviders.all.map { $0.name }, PushProviders.all.flatMap { $0.settings }.map(\.name)
+        )
         #expect(Set(names).count == names.count && Set(settings).count == settings.count)
         #expect(names.allSatisfy { !$0.contains(" ") })
         let letters = try Self.addresses().map { type(of: $0).letter }

@@ -368,7 +368,8 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
 
     @Test func badgesAndWithdrawals_areData() throws {
         for content in [PushMessage.Content.badge, .withdrawal] {
-            let post = try fcm().request(message(content, withdrawn: ["n1", "n2"]), to: FCM.Address(token: "t1"), accessToken: "a1")
+            let post = try fcm().request(
+                message(content, withdrawn: ["n1", "n2"]), to: FCM.Address(token: "t1"), accessToken: "a1")
             let fcm = try #require(try members(post.body).object("message"))
             #expect(fcm["notification"] == nil && fcm.object("android")?.string("priority") == "normal")
             #expect(fcm.object("data")?.string("badge") == "7")

@@ -33,7 +33,8 @@ public final class WebPush: PushProvider {
         "vapidContact", "Web Push: mailto: or https:// address for the operators of push services.")
     private static let hosts = PushSetting(
         "pushHosts",
-        "Web Push: hosts that subscriptions may name; *. for subdomains. Not set: Chrome's, Firefox's, Safari's, Edge's.")
+        "Web Push: hosts that subscriptions may name; *. for subdomains. Not set: Chrome's, Firefox's, Safari's, Edge's."
+    )
     public static let settings = [key, contact, hosts]
 
     /// The push services of Chrome, Firefox, Safari and Edge.

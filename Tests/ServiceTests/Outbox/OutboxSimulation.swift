@@ -377,7 +377,7 @@ struct OutboxSimulation {
         let shares = reader.limiter.shares
         let webhooks = WebhookSources(message: message, preferences: { _, _ in Preferences() })
         return [
-            WebhookChannel(webhook, webhooks, shares, clock: clock.clock) { "e" },
+            WebhookChannel(webhook, webhooks, shares, clock: clock.clock) { "e" }
         ] + push.providers.map { PushChannel($0, push, sources, shares, clock: clock.clock) }
     }
 

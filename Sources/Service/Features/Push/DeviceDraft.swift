@@ -21,7 +21,8 @@ struct DeviceDraft: Sendable {
     private static func provider(
         reading fields: inout Fields, _ push: PushSettings
     ) throws(Failure) -> any PushProvider {
-        guard let name = fields.optionalString("platform"), PushProviders.all.contains(where: { $0.name == name }) else {
+        guard let name = fields.optionalString("platform"), PushProviders.all.contains(where: { $0.name == name })
+        else {
             throw .invalid("/platform", "must be one of \(names(of: PushProviders.all))")
         }
         guard let provider = push.provider(of: name) else {

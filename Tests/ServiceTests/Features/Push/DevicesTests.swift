@@ -121,7 +121,10 @@ import Values
         (#"{"platform":"fcm","token":"a b"}"#, "/token"), (#"{"platform":"fcm","token":"a","app":"b"}"#, "/app"),
         (#"{"platform":"webpush","token":"a"}"#, "/token /subscription"),
         (#"{"platform":"webpush","subscription":null}"#, "/subscription"),
-        (#"{"platform":"webpush","subscription":{"endpoint":"https://127.0.0.1/a","keys":null}}"#, "/subscription/keys"),
+        (
+            #"{"platform":"webpush","subscription":{"endpoint":"https://127.0.0.1/a","keys":null}}"#,
+            "/subscription/keys"
+        ),
         (#"{"platform":"fcm","token":"a","subscription":{}}"#, "/subscription"),
         (#"{"platform":"fcm","token":"a","environment":"sandbox"}"#, "/environment"),
         (#"{"platform":7,"token":"a"}"#, "/platform"), (#"{"token":"a"}"#, "/platform"),

@@ -22,6 +22,7 @@ extension Outbox {
         let isEarly: Bool
         /// Whether the lane pauses after a failure.
         var isPaused = false
+        var nextAt = Timestamp(microseconds: 0)
     }
 
     private static let isEarly: SQL = "CASE WHEN o.due_at < o.patient_until THEN 1 ELSE 0 END"
@@ -57,14 +58,32 @@ extension Outbox {
             limit: limit, in: db)
     }
 
+    /// The place of a lane in the order of a look.
+    struct Place: Comparable {
+        let nextAt: Timestamp
+        /// Larger than that of any lane, for the place behind all lanes of a time.
+        var id = Int.max
+
+        static func < (a: Self, b: Self) -> Bool { (a.nextAt, a.id) < (b.nextAt, b.id) }
+    }
+
     /// Returns the lanes whose first message is sent soon, and before its user had time to see the subject.
+    ///
+    /// A look reads a bounded number of lanes, and most may have other messages. So the next look continues behind them.
+    ///
+    /// - Returns: The lanes, and the place where the next look continues; nil for the first lane again.
     static func early(
-        _ route: String, after now: Timestamp, until: Timestamp, in db: DatabaseConnection
-    ) throws -> [Due] {
-        try lookedAt(
-            "l.route = \(route) AND l.next_at > \(now) AND l.next_at <= \(until) AND l.fence = 0",
-            limit: OutboxLimits.rowsAtOnceMax, in: db
-        ).filter(\.isEarly)
+        _ route: String, after place: Place, until: Timestamp, in db: DatabaseConnection
+    ) throws -> (lanes: [Due], next: Place?) {
+        let isBehind: SQL = "(l.next_at > \(place.nextAt) OR l.next_at = \(place.nextAt) AND l.id > \(place.id))"
+        let found = try lookedAt(
+            .all([
+                "l.route = \(route)", "l.next_at >= \(place.nextAt)", "l.next_at <= \(until)", "l.fence = 0", isBehind,
+            ]),
+            limit: OutboxLimits.rowsAtOnceMax, in: db)
+        let next =
+            found.count < OutboxLimits.rowsAtOnceMax ? nil : found.last.map { Place(nextAt: $0.nextAt, id: $0.id) }
+        return (found.filter(\.isEarly), next)
     }
 
     private static func lookedAt(
@@ -73,7 +92,7 @@ extension Outbox {
         let order: SQL = latestFirst ? "l.next_at DESC, l.id DESC" : "l.next_at, l.id"
         return try db.rows(
             """
-            SELECT l.id, l.tenant, o.user_id, \(isEarly), l.failures FROM (
+            SELECT l.id, l.tenant, o.user_id, \(isEarly), l.failures, l.next_at FROM (
                 SELECT l.id, l.tenant, l.lane, l.next_at, l.failures FROM \(allLanes) AS l
                 WHERE \(condition) ORDER BY \(order) LIMIT \(limit)) AS l
             LEFT JOIN \(allMessages) AS o ON o.number = \(first)
@@ -83,7 +102,7 @@ extension Outbox {
             let (tenant, userId) = (try row.id(1) as ID<Tenant>, try row.optionalID(2) as ID<User>?)
             return Due(
                 id: try row.integer(0), tenant: tenant, owner: userId.map { Owner(tenant: tenant, userId: $0) },
-                isEarly: try row.bool(3), isPaused: try row.integer(4) > 0)
+                isEarly: try row.bool(3), isPaused: try row.integer(4) > 0, nextAt: try row.moment(5))
         }
     }
 

@@ -75,15 +75,6 @@ extension PushProvider {
     public var absentTarget: PushTarget? { absentDevice.map { PushTarget(self, $0) } }
 }
 
-/// The list of all providers.
-public enum PushProviders {
-    public static let all: [any PushProvider.Type] = [
-        APNs.self,
-        FCM.self,
-        WebPush.self,
-    ]
-}
-
 /// The address of a device at its provider.
 public protocol PushAddress: Sendable, Equatable {
     /// A letter that no other provider has. Stored addresses and identities begin with it.

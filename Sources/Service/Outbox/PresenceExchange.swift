@@ -82,3 +82,19 @@ final class PresenceExchange: Sendable {
         for part in parts { questions.ask(part.id, about: part.lanes, at: uptime) }
     }
 }
+
+/// The notices that wait for the sender's thread.
+struct PresenceInbox {
+    private var notices: [PresenceNotice] = []
+
+    /// Adds a notice. If the inbox is full, the ones before it are forgotten: they are too old to be of use.
+    mutating func add(_ notice: PresenceNotice) {
+        if notices.count >= OutboxLimits.presenceNoticesMax { notices = [] }
+        notices.append(notice)
+    }
+
+    mutating func take() -> [PresenceNotice] {
+        defer { notices = [] }
+        return notices
+    }
+}

@@ -47,22 +47,6 @@ enum PresenceNotice: Equatable {
     }
 }
 
-/// The notices that wait for the sender's thread.
-struct PresenceInbox {
-    private var notices: [PresenceNotice] = []
-
-    /// Adds a notice. If the inbox is full, the ones before it are forgotten: they are too old to be of use.
-    mutating func add(_ notice: PresenceNotice) {
-        if notices.count >= OutboxLimits.presenceNoticesMax { notices = [] }
-        notices.append(notice)
-    }
-
-    mutating func take() -> [PresenceNotice] {
-        defer { notices = [] }
-        return notices
-    }
-}
-
 /// The questions of one replica whether the users of early messages have a stream anywhere.
 ///
 /// A question is settled once all replicas have answered that listened within the last seconds, or one has a stream. A

@@ -118,7 +118,7 @@ import Yams
 
     @Test func platforms_areTheProviders() throws {
         let schemas = try #require(try Self.document()["components"]?["schemas"])
-        let platforms = try #require(schemas["PushPlatform"]?["enum"]?.sequence?.compactMap(\.string))
+        let platforms = try #require(schemas["PushPlatform"]?["enum"]?.sequence).compactMap(\.string)
         #expect(platforms == PushProviders.all.map { $0.name })
         let members = Set(try #require(schemas["PushDeviceDraft"]?["properties"]?.mapping).keys.compactMap(\.string))
         #expect(members == Set(PushProviders.all.map { $0.addressMember }).union(["platform", "app", "environment"]))

@@ -219,9 +219,9 @@ final class OutboxSender: Sendable {
     ) throws {
         // Before the transaction: it may wait, and the lease counts from its begin.
         let begunAt = clock.uptime()
-        let fence = Int.random(in: 1...Int(Int64.max))
+        let lease = Int.random(in: 1...Int(Int64.max))
         let deliveries = try store.writeAndWait { db in
-            try Outbox.begin(due, by: channel, fence: fence, at: now, in: db)
+            try Outbox.begin(due, by: channel, lease: lease, at: now, in: db)
         }
         for delivery in deliveries {
             progress.turns[channel.name]?.began(delivery.attempt.laneId, of: delivery.attempt.tenant)

@@ -15,13 +15,13 @@ import Values
         try db.run(
             """
             INSERT INTO \(Outbox.messages, unscoped: test) (tenant, lane, route, id, user_id, device_id, type, subject, data,
-                state, version, created_at, due_at, patient_until, gives_up_at, attempts, fence)
+                state, version, created_at, due_at, patient_until, gives_up_at, attempts, lease)
             VALUES ('', \(lane), 'apns', '', 'ada', 'd', 'test', 'test', '', 0, 1, 0, \(dueAt), \(patientUntil), \(dueAt), 0, 0)
             """)
         try db.run(
             """
             INSERT INTO \(Outbox.lanes, unscoped: test)
-                (tenant, lane, route, user_id, next_at, waits_from, fence, failures)
+                (tenant, lane, route, user_id, next_at, waits_from, lease, failures)
             VALUES ('', \(lane), 'apns', 'ada', \(dueAt), 0, 0, 0)
             """)
     }

@@ -62,7 +62,7 @@ struct OutboxSimulation {
     private var senders = [Sender(), Sender()]
     /// The users with a stream.
     private var present: Set<ID<User>> = []
-    private var (made, tokens, fences) = (0, 0, 0)
+    private var (made, tokens, leases) = (0, 0, 0)
     private var wasSet = false
     /// How many seconds the clock is ahead. Meanwhile the time is in doubt.
     private var ahead: Int64 = 0
@@ -403,8 +403,8 @@ struct OutboxSimulation {
         var begun: [String] = []
         for channel in channels {
             guard let due = due[channel.name], !due.isEmpty else { continue }
-            fences += 1
-            for delivery in try Outbox.begin(due, by: channel, fence: fences, at: now, in: db) {
+            leases += 1
+            for delivery in try Outbox.begin(due, by: channel, lease: leases, at: now, in: db) {
                 guard let parcel = Parcel(delivery) else { throw Unreadable() }
                 judge(parcel, begunAt: begunAt)
                 senders[sender].attempts.append(Attempt(delivery: delivery, parcel: parcel, begunAt: begunAt))

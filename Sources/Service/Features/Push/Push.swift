@@ -90,7 +90,7 @@ enum PushFeature {
                 SELECT user_id, route, count(*) FROM \(Outbox.messages, within: tx.tenant, Outbox.adding)
                 WHERE user_id IN \(values: subjects[part].map(\.userId.text))
                     AND slot IN \(values: Set(subjects[part].map { slot(type, $0.subject) }).sorted())
-                    AND state = 0 AND fence = 0 GROUP BY user_id, route
+                    AND state = 0 AND lease = 0 GROUP BY user_id, route
                 """
             ) { row in
                 // A message that is not distributed yet waits for all devices.

@@ -170,7 +170,7 @@ final class PushProbe: Sendable {
         }
         try await eventually(
             "\(count) messages arrive",
-            step: { if seconds > 0, (try? rows("fence <> 0")) == 0 { service.clock.advance(seconds: seconds) } }
+            step: { if seconds > 0, (try? rows("lease <> 0")) == 0 { service.clock.advance(seconds: seconds) } }
         ) {
             sent.all.count >= count
         }
@@ -208,7 +208,7 @@ final class PushProbe: Sendable {
     /// Waits until the results of all attempts are stored and nothing is due.
     func settled() async throws {
         try await eventually("nothing is left to do") {
-            try lanes("fence <> 0 OR next_at <= \(service.clock.now)") == 0
+            try lanes("lease <> 0 OR next_at <= \(service.clock.now)") == 0
         }
     }
 }

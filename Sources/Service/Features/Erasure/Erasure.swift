@@ -144,7 +144,8 @@ struct ErasurePlan: Sendable {
         if let running = RunningTransactions(place) {
             guard try running.haveEnded(in: tx.db) else { return }
             (erasure.step, erasure.place, erasure.nextAt) = (steps.last[0].name, nil, tx.now)
-        } else if pauses.isOver("\(ErasureFeature.closingStep) \(place)", ErasureLimits.closingPauseSeconds, tx.uptime) {
+        } else if pauses.isOver("\(ErasureFeature.closingStep) \(place)", ErasureLimits.closingPauseSeconds, tx.uptime)
+        {
             (erasure.place, erasure.nextAt) = (try RunningTransactions(in: tx.db).text, tx.now)
         }
     }

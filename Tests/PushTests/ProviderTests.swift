@@ -1,7 +1,6 @@
 import Cryptography
 import TestSupport
 import Testing
-import Values
 
 @testable import Push
 

@@ -1,6 +1,5 @@
 import BellhopClient
 import Database
-import Domain
 import Push
 import TestSupport
 import Testing

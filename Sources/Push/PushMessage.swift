@@ -36,10 +36,11 @@ public struct PushMessage: Sendable {
 
     /// Returns the message with as many of its withdrawals as its payload has room for, the first ones. A withdrawal keeps
     /// at least one.
-    public func fitting(_ target: PushTarget) -> PushMessage {
+    public func fitting(_ address: some PushAddress) -> PushMessage {
         let kept = if case .withdrawal = content { 1 } else { 0 }
         var message = self
-        while message.withdrawn.count > kept, target.payload(of: message).count > target.payloadBytesMax {
+        let bytesMax = type(of: address).payloadBytesMax
+        while message.withdrawn.count > kept, address.payload(of: message).count > bytesMax {
             message.withdrawn = Array(message.withdrawn.prefix(max(kept, message.withdrawn.count / 2)))
         }
         return message

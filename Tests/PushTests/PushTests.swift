@@ -136,7 +136,7 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     private var apns: APNs { APNs(APNs.Account(key: key, keyId: "K1", team: "T1", topic: "com.example.app")) }
 
     private func request(_ message: PushMessage, _ apns: APNs, at time: Timestamp = now) -> OutboundPost {
-        apns.request(message, token: "ab01", topic: nil, isSandbox: false, at: time)
+        apns.request(message, to: APNs.Address(token: "ab01"), at: time)
     }
 
     @Test func alerts_haveTextNumberAndTag() throws {
@@ -168,7 +168,8 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     }
 
     @Test func sandboxAndOtherApps_haveTheirOwnAddressAndTopic() {
-        let post = apns.request(message(), token: "ab", topic: "com.example.two", isSandbox: true, at: now)
+        let app = PushApp(id: "com.example.two", isSandbox: true)
+        let post = apns.request(message(), to: APNs.Address(token: "ab", of: app), at: now)
         #expect(post.url == "https://api.sandbox.push.apple.com/3/device/ab")
         #expect(header("apns-topic", of: post) == "com.example.two")
     }
@@ -304,7 +305,7 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
 
 @Suite(.timed) struct FCMTests {
     /// A service account whose key openssl(1) makes for this process.
-    private static let account = Result {
+    static let account = Result {
         let key = try ChildProcess(["openssl", "genpkey", "-algorithm", "RSA"], dropsErrors: true).finish()
         return try FCM.Account(json: Self.file(key: key.text))
     }
@@ -355,7 +356,7 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     }
 
     @Test func alerts_haveTextNumberAndTag() throws {
-        let post = try fcm().request(message(), token: "t1", accessToken: "a1")
+        let post = try fcm().request(message(), to: FCM.Address(token: "t1"), accessToken: "a1")
         #expect(post.url == "https://fcm.googleapis.com/v1/projects/demo/messages:send")
         #expect(header("authorization", of: post) == "Bearer a1")
         let fcm = try #require(try members(post.body).object("message"))
@@ -367,7 +368,8 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
 
     @Test func badgesAndWithdrawals_areData() throws {
         for content in [PushMessage.Content.badge, .withdrawal] {
-            let post = try fcm().request(message(content, withdrawn: ["n1", "n2"]), token: "t1", accessToken: "a1")
+            let post = try fcm().request(
+                message(content, withdrawn: ["n1", "n2"]), to: FCM.Address(token: "t1"), accessToken: "a1")
             let fcm = try #require(try members(post.body).object("message"))
             #expect(fcm["notification"] == nil && fcm.object("android")?.string("priority") == "normal")
             #expect(fcm.object("data")?.string("badge") == "7")

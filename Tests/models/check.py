@@ -100,7 +100,7 @@ MODELS = [
         ],
         {name: "-DDISTURBANCES=1" for name in (
             "BUG_BADGE", "BUG_ROW", "BUG_GONE", "BUG_REST", "BUG_LATE", "BUG_LEASE", "BUG_LANE")}
-        | {"BUG_FENCE": "-DDISTURBANCES=2"},
+        | {"BUG_STAMP": "-DDISTURBANCES=2"},
     ),
 ]
 

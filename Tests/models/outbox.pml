@@ -24,7 +24,7 @@
  * BUG_GONE: a former token that is gone removes the messages for the new one.
  * BUG_REST: a message that arrived during an attempt waits until the attempt's lease would have ended.
  * BUG_LATE: the outcome of an attempt that another one replaced notes the number of the device.
- * BUG_FENCE: an attempt is recognized by its message alone.
+ * BUG_STAMP: an attempt is recognized by its message alone.
  * BUG_LEASE: an attempt may still be sent after its lease.
  * BUG_LANE: an attempt leases its message, and not its lane.
  */
@@ -47,11 +47,11 @@
 #define WITHDRAWAL 2
 #define NONE 3
 bool is[3], isSent[3];
-byte number[3], version[3], dueAt[3], attempts[3], fence[3];
+byte number[3], version[3], dueAt[3], attempts[3], stamp[3];
 byte numbers, stamps, now;
 
-/* The lane: the fence of the running attempt, and the end of its lease or of the pause after a failure. */
-byte laneFence, laneUntil;
+/* The lane: the stamp of the running attempt, and the end of its lease or of the pause after a failure. */
+byte laneStamp, laneUntil;
 
 /* The device: the number that it was last sent (255 if unknown), and its token. */
 #define UNKNOWN 255
@@ -66,7 +66,7 @@ bool isShown;
 #define ACCEPTED 2
 #define FAILED 3
 #define GONE 4
-byte state[2], ofNumber[2], ofType[2], ofFence[2], ofVersion[2], ofBadge[2], ofToken[2], ofLease[2], ofArrived[2];
+byte state[2], ofNumber[2], ofType[2], ofStamp[2], ofVersion[2], ofBadge[2], ofToken[2], ofLease[2], ofArrived[2];
 
 byte reads, disturbances, rung;
 bool isOver;
@@ -74,7 +74,7 @@ hidden byte i, j, x, k, rounds, ticks;
 hidden byte isFirst;
 
 inline remove(t) {
-    is[t] = false; isSent[t] = false; number[t] = 0; version[t] = 0; dueAt[t] = 0; attempts[t] = 0; fence[t] = 0
+    is[t] = false; isSent[t] = false; number[t] = 0; version[t] = 0; dueAt[t] = 0; attempts[t] = 0; stamp[t] = 0
 }
 
 /* Outbox+Adding.add */
@@ -83,8 +83,8 @@ inline insert(t, at) {
     if
     :: !is[t] ->
         numbers++;
-        is[t] = true; isSent[t] = false; number[t] = numbers; dueAt[t] = at; attempts[t] = 0; fence[t] = 0
-    :: is[t] && !(!isSent[t] && fence[t] == 0) -> isSent[t] = false; dueAt[t] = at
+        is[t] = true; isSent[t] = false; number[t] = numbers; dueAt[t] = at; attempts[t] = 0; stamp[t] = 0
+    :: is[t] && !(!isSent[t] && stamp[t] == 0) -> isSent[t] = false; dueAt[t] = at
     :: else
     fi;
     version[t] = stamps
@@ -98,10 +98,10 @@ inline take() {
         stamps++;
         is[WITHDRAWAL] = true; isSent[WITHDRAWAL] = false; number[WITHDRAWAL] = number[ALERT];
         version[WITHDRAWAL] = stamps; dueAt[WITHDRAWAL] = (dueAt[ALERT] < now -> dueAt[ALERT] : now);
-        attempts[WITHDRAWAL] = attempts[ALERT]; fence[WITHDRAWAL] = fence[ALERT];
+        attempts[WITHDRAWAL] = attempts[ALERT]; stamp[WITHDRAWAL] = stamp[ALERT];
         remove(ALERT);
         /* What failed is not sent any more. */
-        if :: laneFence == 0 -> laneUntil = 0 :: else fi
+        if :: laneStamp == 0 -> laneUntil = 0 :: else fi
     :: else
     fi
 }
@@ -119,7 +119,7 @@ inline see() {
 #define IS_BEHIND(t, q) (q != t && is[q] && !isSent[q] && \
     (dueAt[q] < dueAt[t] || (dueAt[q] == dueAt[t] && number[q] < number[t])))
 #ifdef BUG_LANE
-#define IS_FREE(t) (fence[t] == 0)
+#define IS_FREE(t) (stamp[t] == 0)
 #else
 #define IS_FREE(t) (laneUntil <= now)
 #endif
@@ -131,8 +131,8 @@ inline begin(r, t) {
     if
     :: (t == BADGE && deviceBadge == unread) || (t == ALERT && unread == 0) -> remove(t)
     :: else ->
-        stamps++; attempts[t] = 1; fence[t] = stamps; laneFence = stamps; laneUntil = now + LEASE;
-        state[r] = WAITS; ofNumber[r] = number[t]; ofType[r] = t; ofFence[r] = stamps; ofVersion[r] = version[t];
+        stamps++; attempts[t] = 1; stamp[t] = stamps; laneStamp = stamps; laneUntil = now + LEASE;
+        state[r] = WAITS; ofNumber[r] = number[t]; ofType[r] = t; ofStamp[r] = stamps; ofVersion[r] = version[t];
         ofBadge[r] = unread; ofToken[r] = token; ofLease[r] = now + LEASE; ofArrived[r] = arrived;
         printf("Replica %d begins: type %d, number %d.\n", r, t, unread);
         assert(t != ALERT || disturbances > 0 || arrived > rung);
@@ -159,18 +159,18 @@ inline end(t, r) {
 #else
     if
     :: version[t] == ofVersion[r] -> remove(t)
-    :: else -> fence[t] = 0
+    :: else -> stamp[t] = 0
     fi
 #endif
 }
 
 /* Whether the row is still that of the attempt: no later attempt was begun. */
-#ifdef BUG_FENCE
+#ifdef BUG_STAMP
 #define IS_OWN(t, r) (is[t] && number[t] == ofNumber[r])
 #define IS_LANE_OWN(r) true
 #else
-#define IS_OWN(t, r) (is[t] && number[t] == ofNumber[r] && fence[t] == ofFence[r])
-#define IS_LANE_OWN(r) (laneFence == ofFence[r])
+#define IS_OWN(t, r) (is[t] && number[t] == ofNumber[r] && stamp[t] == ofStamp[r])
+#define IS_LANE_OWN(r) (laneStamp == ofStamp[r])
 #endif
 
 /* Outbox+Attempts.record, PushDelivery.note */
@@ -196,21 +196,21 @@ inline record(r) {
         remove(0); remove(1); remove(2)
 #else
         /* The registration of the former token is not there any more. */
-        if :: j < 3 -> fence[j] = 0 :: else fi
+        if :: j < 3 -> stamp[j] = 0 :: else fi
 #endif
     :: state[r] != GONE && j == 3
     :: state[r] == ACCEPTED && j < 3 ->
         if
         :: ofType[r] == ALERT ->
-            fence[j] = 0;
+            stamp[j] = 0;
             if :: version[j] == ofVersion[r] -> isSent[j] = true :: else fi
         :: else -> end(j, r)
         fi
-    :: state[r] == FAILED && j < 3 -> fence[j] = 0
+    :: state[r] == FAILED && j < 3 -> stamp[j] = 0
     fi;
     if
     :: IS_LANE_OWN(r) ->
-        laneFence = 0;
+        laneStamp = 0;
 #ifndef BUG_REST
         laneUntil = (state[r] == FAILED && j < 3 && version[j] == ofVersion[r] -> now + 1 : 0)
 #endif
@@ -221,7 +221,7 @@ inline record(r) {
 }
 
 inline forget(r) {
-    state[r] = 0; ofNumber[r] = 0; ofType[r] = 0; ofFence[r] = 0; ofVersion[r] = 0; ofBadge[r] = 0;
+    state[r] = 0; ofNumber[r] = 0; ofType[r] = 0; ofStamp[r] = 0; ofVersion[r] = 0; ofBadge[r] = 0;
     ofToken[r] = 0; ofLease[r] = 0; ofArrived[r] = 0
 }
 
@@ -279,7 +279,7 @@ inline settle() {
 
 inline clear() {
     remove(0); remove(1); remove(2); forget(0); forget(1);
-    numbers = 0; stamps = 0; now = 0; laneFence = 0; laneUntil = 0; deviceBadge = 0; deviceBadgeAt = 0; token = 0; icon = 0; unread = 0;
+    numbers = 0; stamps = 0; now = 0; laneStamp = 0; laneUntil = 0; deviceBadge = 0; deviceBadgeAt = 0; token = 0; icon = 0; unread = 0;
     arrived = MESSAGES;
     isShown = false; reads = READS; disturbances = DISTURBANCES; rung = 0; isOver = true
 }

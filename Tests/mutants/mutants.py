@@ -197,10 +197,10 @@ MUTANTS = [
         ("q.lane = l.lane ORDER BY «q.due_at, q.number» LIMIT 1)\n        \"\"\"", "q.due_at DESC, q.number DESC",
          "the latest message of a lane is the first"),
         ("[\"l.route = \\(route)\", \"«l.next_at <= \\(now)»\", condition", "TRUE", "an attempt that runs is begun again"),
-        ("SET next_at = «\\(until)», waits_from = \\(now), fence", "\\(now)", "an attempt has no lease"),
+        ("SET next_at = «\\(until)», waits_from = \\(now), lease", "\\(now)", "an attempt has no lease"),
         ("let isUnchanged: SQL = \"«version = \\(attempt.version)»\"", "TRUE",
          "a message that came during an attempt counts as sent"),
-        ("let own: SQL = \"id = \\(attempt.laneId) AND «fence = \\(attempt.fence)»\"", "TRUE",
+        ("let own: SQL = \"id = \\(attempt.laneId) AND «lease = \\(attempt.lease)»\"", "TRUE",
          "the outcome of an earlier attempt ends the lease of a later one"),
         is_sql=True,
     ),
@@ -214,14 +214,14 @@ MUTANTS = [
     ),
     *of(
         "Service/Outbox/Outbox.swift", OUTBOX,
-        ("\"number = \\(number) AND «fence = \\(fence)»\"", "TRUE", "the outcome of an earlier attempt ends a later one"),
+        ("\"number = \\(number) AND «lease = \\(lease)»\"", "TRUE", "the outcome of an earlier attempt ends a later one"),
         is_sql=True,
     ),
     *of(
         "Service/Outbox/Outbox+Adding.swift", OUTBOX,
-        ("isUntouched: SQL = \"outbox.state = 0 AND «outbox.fence = 0»\"", "TRUE",
+        ("isUntouched: SQL = \"outbox.state = 0 AND «outbox.lease = 0»\"", "TRUE",
          "a message that comes during an attempt keeps the place of the one before"),
-        ("next_at = CASE WHEN «outbox_lanes.fence = 0» AND outbox_lanes.failures", "TRUE",
+        ("next_at = CASE WHEN «outbox_lanes.lease = 0» AND outbox_lanes.failures", "TRUE",
          "a message is begun while the one before is on its way"),
         ("state = 0, «version = outbox.version + 1», route", "version = outbox.version",
          "a message that comes during an attempt is not sent"),
@@ -253,7 +253,7 @@ MUTANTS = [
     ),
     *of(
         "Service/Features/Push/Push.swift", OUTBOX,
-        ("let dueAt = «isBrowser» ?", "false", "the withdrawal of a browser is sent alone"),
+        ("let dueAt = «isCarried» ?", "false", "the withdrawal of a browser is sent alone"),
         ("«min(device.badgeAt, tx.now)».adding", "device.badgeAt", "after the clock was set back, a number waits for the old time"),
     ),
     *of(
@@ -263,7 +263,7 @@ MUTANTS = [
     *of(
         "Service/Features/Erasure/Erasure+Tables.swift", f"{ROUNDS}/closingErasure_refusesWhatNamesThePerson",
         ("FROM \\(all) WHERE «\\(isOfRound)»\") { row in\n            let tenant", "FALSE",
-         "the last pass of an erasure begins without its fence"),
+         "the last pass of an erasure begins before the person is closed"),
         is_sql=True,
     ),
     *of(

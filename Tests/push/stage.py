@@ -231,7 +231,7 @@ class Stage:
         """Returns the rows of the outbox."""
         columns = "type, subject, user_id, device_id, state, attempts, leased_until"
         function = "json_array" if self.store.name == "sqlite" else "json_build_array"
-        rows = """(SELECT o.*, l.next_at, CASE WHEN o.fence <> 0 THEN l.next_at ELSE 0 END AS leased_until
+        rows = """(SELECT o.*, l.next_at, CASE WHEN o.lease <> 0 THEN l.next_at ELSE 0 END AS leased_until
             FROM outbox AS o LEFT JOIN outbox_lanes AS l ON l.tenant = o.tenant AND l.lane = o.lane) AS o"""
         return self.store.rows(f"SELECT {function}({columns}) FROM {rows} WHERE {condition} ORDER BY number")
 

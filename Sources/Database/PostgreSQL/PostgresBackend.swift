@@ -109,8 +109,8 @@ final class PostgresBackend: StoreBackend {
 
     // MARK: Listening
 
-    func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? {
-        listener.add(channel, wake)
+    func listen(to channel: String, _ receive: @escaping @Sendable (ChannelSignal) -> Void) -> (@Sendable () -> Void)? {
+        listener.add(channel, receive)
     }
 
     // MARK: Upkeep

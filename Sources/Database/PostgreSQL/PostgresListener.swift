@@ -5,7 +5,7 @@ import Threads
 final class PostgresListener: Sendable {
     private struct Receiver {
         let channel: String
-        let wake: @Sendable (String?) -> Void
+        let receive: @Sendable (ChannelSignal) -> Void
     }
 
     private struct State {
@@ -38,10 +38,10 @@ final class PostgresListener: Sendable {
 
     /// Adds a receiver, and returns a function that removes it. The connection begins with the first receiver, and ends
     /// with the last.
-    func add(_ channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> @Sendable () -> Void {
+    func add(_ channel: String, _ receive: @escaping @Sendable (ChannelSignal) -> Void) -> @Sendable () -> Void {
         let number = state.withLock { state in
             state.added += 1
-            state.receivers[state.added] = Receiver(channel: channel, wake: wake)
+            state.receivers[state.added] = Receiver(channel: channel, receive: receive)
             if state.thread == nil {
                 let thread = LoopThread("postgres-listener")
                 thread.start { [self, thread] in run(on: thread) }
@@ -70,7 +70,7 @@ final class PostgresListener: Sendable {
                 try listen(on: try PostgresLink(address, options: options), thread)
             } catch {
                 // Makes the receivers query the server themselves, and report the answer.
-                for receiver in receivers.values { receiver.wake(nil) }
+                for receiver in receivers.values { receiver.receive(.ended) }
                 _ = thread.pause(for: .milliseconds(.random(in: 200...500)))
             }
         }
@@ -82,7 +82,7 @@ final class PostgresListener: Sendable {
         while !thread.isStopping {
             try follow(&known, on: link)
             for (channel, payload) in try link.notifications(within: Self.pause) {
-                for receiver in known.values where receiver.channel == channel { receiver.wake(payload) }
+                for receiver in known.values where receiver.channel == channel { receiver.receive(.notified(payload)) }
             }
             if ContinuousClock.now - measuredAt >= .seconds(Self.sizePauseSeconds) {
                 // A lost connection shows at the next check for notifications.
@@ -108,8 +108,7 @@ final class PostgresListener: Sendable {
             known[number] = receiver
             _ = try link.ask("LISTEN \(receiver.channel)")
             _ = try link.ask("SELECT pg_advisory_lock_shared(\(Self.lock("$1")))", [.text(receiver.channel)])
-            // Notifications before this point were missed.
-            receiver.wake(nil)
+            receiver.receive(.began)
         }
     }
 

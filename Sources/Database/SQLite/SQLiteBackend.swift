@@ -89,7 +89,7 @@ final class SQLiteBackend: StoreBackend {
     var isOnWriter: Bool { writer.isCurrent }
 
     /// Returns nil, because one process owns the file and no other process writes.
-    func listen(to _: String, _: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? { nil }
+    func listen(to _: String, _: @escaping @Sendable (ChannelSignal) -> Void) -> (@Sendable () -> Void)? { nil }
 
     func rewrite() throws {
         // The copy, and the same pages in the write-ahead log. Without this check, other writes would find the disk

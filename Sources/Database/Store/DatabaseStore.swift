@@ -127,13 +127,12 @@ public final class DatabaseStore: Sendable {
 
     // MARK: Other replicas
 
-    /// Calls `wake` with the payload whenever a committed transaction has notified the channel, on any replica, and
-    /// with nil if notifications may have been missed. Returns a function that ends this; nil on SQLite, where no other
-    /// process writes.
+    /// Calls `receive` whenever a committed transaction has notified the channel, on any replica, and when listening begins
+    /// or ends. Returns a function that ends this; nil on SQLite, where no other process writes.
     public func listen(
-        to channel: String, _ wake: @escaping @Sendable (String?) -> Void
+        to channel: String, _ receive: @escaping @Sendable (ChannelSignal) -> Void
     ) -> (@Sendable () -> Void)? {
-        backend.listen(to: channel, wake)
+        backend.listen(to: channel, receive)
     }
 
     // MARK: Trouble
@@ -201,4 +200,14 @@ public final class DatabaseStore: Sendable {
 
     /// The path of an SQLite database; empty for a server.
     var path: String { backend.path }
+}
+
+/// What a listener learns about its channel.
+public enum ChannelSignal: Sendable, Equatable {
+    /// Notifications arrive from now on. Earlier ones were missed.
+    case began
+    /// The server is out of reach. Notifications are missed until listening begins again.
+    case ended
+    /// A committed transaction has notified the channel.
+    case notified(String)
 }

@@ -10,7 +10,7 @@ protocol StoreBackend: Sendable {
     /// Whether the current thread is one of its writers.
     var isOnWriter: Bool { get }
     var sizeBytes: Int { get }
-    func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)?
+    func listen(to channel: String, _ receive: @escaping @Sendable (ChannelSignal) -> Void) -> (@Sendable () -> Void)?
     func rewrite() throws
     func checkpoint() throws
     func integrityCheck() throws -> [String]

@@ -156,7 +156,7 @@ public enum Operations {
                         tenant: tenant, at: Clock.system.now(),
                         .each(act, [.init(outcome: .changed, table: PushFeature.devices.name, count: count)]))
                 }
-                try AuditLog(backends: Backends(), fence: .open).append(notes, in: db)
+                try AuditLog(backends: Backends(), gate: .open).append(notes, in: db)
                 return (changed.values.reduce(0, +), unreadable)
             }
         }

@@ -33,10 +33,10 @@ extension ServiceStart {
     }
 
     func runner(_ reader: TransactionReader, _ pipeline: EventPipeline) -> TransactionRunner {
-        let audit = AuditLog(backends: backends, fence: fence)
+        let audit = AuditLog(backends: backends, gate: gate)
         return TransactionRunner(
             reader: reader, tenants: tenants, appendEvents: pipeline.appendEvents,
-            appendNotes: GroupStep<AuditNotes>(order: 0) { try audit.append($1, in: $0) }, fence: fence)
+            appendNotes: GroupStep<AuditNotes>(order: 0) { try audit.append($1, in: $0) }, gate: gate)
     }
 
     func streams(
@@ -68,7 +68,7 @@ extension ServiceStart {
             explain: .init(
                 memberships: memberships, authenticator: streams.authenticator, log: log, live: streams.live,
                 tables: streams.tables),
-            publish: publishRules, erasure: .init(seal: personSeal, router: pipeline.router, fence: fence))
+            publish: publishRules, erasure: .init(seal: personSeal, router: pipeline.router, gate: gate))
     }
 
     private var publishRules: PublishFeature.Parts {
@@ -100,7 +100,7 @@ extension ServiceStart {
                 notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
                 preferences: PreferencesFeature.preferences(of:in:))
             channels.append(PushFanOut(push, shares, metrics: metrics, logger: logger))
-            channels += push.platforms.map { PushChannel($0, push, sources, shares, clock: clock) }
+            channels += push.providers.map { PushChannel($0, push, sources, shares, clock: clock) }
         }
         guard !channels.isEmpty else { return nil }
         return OutboxSender(

@@ -21,7 +21,7 @@ struct ServiceStart {
     /// Recognizes erased persons.
     let personSeal: PersonSeal
     /// Refuses what names a person whose erasure is about to end.
-    let fence: PersonFence
+    let gate: ErasureGate
     let memberships: MembershipRegistry
     let revocations: RevocationList
     let tenants: Tenants
@@ -62,7 +62,7 @@ struct ServiceStart {
         positions = TenantPositions(head: head, ids: log.ids)
         let personSeal = PersonSeal(secret: personSecret)
         self.personSeal = personSeal
-        fence = PersonFence { try ErasureFeature.closing(in: $0, personSeal) }
+        gate = ErasureGate { try ErasureFeature.closing(in: $0, personSeal) }
         revocations = RevocationList(revoked, seal: personSeal)
         self.tenants = tenants
     }

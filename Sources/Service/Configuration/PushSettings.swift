@@ -1,7 +1,5 @@
-import Cryptography
 import Domain
 import Foundation
-import OutboundHTTP
 import Push
 import Values
 
@@ -22,19 +20,11 @@ struct PushSettings: Sendable {
     let types: Set<NotificationType>
     /// Seconds for which a notification or a message must stay unseen before it is sent.
     let afterSeconds: Int
-    let apns: APNs.Account?
-    let fcm: FCM.Account?
-    let webPush: WebPush.Account?
-    /// The hosts at which browsers' push services may be: a name, or `*.` and a domain.
-    let hosts: [String]
+    /// The providers that are set up.
+    let providers: [any PushProvider]
     let allowsPrivate: Bool
     let certificates: String?
     let timeoutSeconds: Int
-
-    /// The platforms that can be used.
-    var platforms: [Device.Platform] {
-        [(Device.Platform.apns, apns != nil), (.fcm, fcm != nil), (.webPush, webPush != nil)].filter(\.1).map(\.0)
-    }
 
     /// Reads the settings.
     ///
@@ -47,21 +37,9 @@ struct PushSettings: Sendable {
         allowsPrivate = settings.pushPrivate
         certificates = settings.pushCertificates
         timeoutSeconds = settings.pushTimeoutSeconds
-        hosts = settings.pushHosts.isEmpty ? WebPush.hosts : settings.pushHosts
-        apns = try Self.apns(settings)
-        fcm = settings.fcmAccount.map { account in
-            var account = account
-            account.url = settings.fcmURL ?? account.url
-            return account
-        }
-        webPush = try settings.vapidKey.map { key in
-            guard let contact = settings.vapidContact else {
-                throw settings.$vapidContact.mistake(Self.contactProblem)
-            }
-            return WebPush.Account(key: key, contact: contact)
-        }
+        providers = try Self.providers(settings)
         guard !settings.pushKeys.isEmpty else {
-            guard apns == nil, fcm == nil, webPush == nil else {
+            guard providers.isEmpty else {
                 throw settings.$pushKeys.mistake(
                     "is missing: it encrypts the addresses of devices. bellhop push keys creates one")
             }
@@ -71,26 +49,37 @@ struct PushSettings: Sendable {
             throw settings.$pushKeys.mistake("must be 1 to \(PushKeyRing.keysMax) different keys")
         }
         keys = ring
-        guard apns != nil || fcm != nil || webPush != nil else {
-            throw settings.$pushKeys.mistake("needs a provider: set apnsKey, fcmAccount or vapidKey, or unset pushKeys")
+        guard !providers.isEmpty else {
+            let names = PushProviders.all.map { $0.settings[0].name }.joined(separator: ", ")
+            throw settings.$pushKeys.mistake("needs a provider: set one of \(names), or unset pushKeys")
         }
     }
 
-    private static func apns(_ settings: Settings) throws -> APNs.Account? {
-        guard let key = settings.apnsKey else { return nil }
-        func required(_ setting: Setting<String?>, _ what: String) throws -> String {
-            guard let text = setting.wrappedValue else { throw setting.mistake("is missing: apnsKey needs \(what)") }
-            return text
-        }
-        return APNs.Account(
-            key: key, keyId: try required(settings.$apnsKeyId, "the id of the key, 10 characters"),
-            team: try required(settings.$apnsTeam, "the id of the team, 10 characters"),
-            topic: try required(settings.$apnsTopic, "the bundle id of the app"), url: settings.apnsURL)
-    }
-}
+    /// Returns the provider of a platform; nil if it is not set up.
+    func provider(of platform: String) -> (any PushProvider)? { providers.first { $0.name == platform } }
 
-/// The rules of the settings' texts. Each throws a ``Settings/Fault``.
-extension PushSettings {
+    private static func providers(_ settings: Settings) throws -> [any PushProvider] {
+        let keys = settings.pushProviders
+        let texts = keys.compactMap { key in key.wrappedValue.map { (key.name, $0) } }
+        let values = PushSettingValues(
+            Dictionary(uniqueKeysWithValues: texts), allowsPrivate: settings.pushPrivate, read: contents)
+        do {
+            return try PushProviders.all.compactMap { try $0.init(values) }
+        } catch let mistake as PushSetting.Mistake {
+            guard let key = keys.first(where: { $0.name == mistake.setting }) else { throw mistake }
+            throw key.mistake(mistake.problem)
+        }
+    }
+
+    private static func contents(of path: String) throws -> String {
+        do {
+            return try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw PushSetting.Fault("\(path) cannot be read: \(error.localizedDescription)")
+        }
+    }
+
+    /// Reads a key that encrypts the addresses of devices.
     static func encryptionKey(_ text: String) throws -> [UInt8] {
         guard let key = RFC4648.decode(text), key.count == PushKeyRing.keyBytes else {
             throw Settings.Fault(
@@ -100,91 +89,5 @@ extension PushSettings {
                 """)
         }
         return key
-    }
-
-    static func appleKey(_ path: String?) throws -> PrivateKey? {
-        guard let path else { return nil }
-        let text = try contents(of: path)
-        guard let key = try? PrivateKey(pem: text), key.algorithm == .es256 else {
-            throw Settings.Fault("\(path) is not a .p8 file of Apple: a private key of P-256 in PEM")
-        }
-        return key
-    }
-
-    static func googleAccount(_ path: String?) throws -> FCM.Account? {
-        guard let path else { return nil }
-        do {
-            return try FCM.Account(json: Array(try contents(of: path).utf8))
-        } catch let error as FCM.Account.Invalid {
-            throw Settings.Fault("\(path) \(error)")
-        }
-    }
-
-    static func applicationKey(_ text: String?) throws -> PrivateKey? {
-        guard let text else { return nil }
-        guard let scalar = RFC4648.decodeURL(text.utf8), let key = try? PrivateKey(p256: scalar) else {
-            throw Settings.Fault("must be a private key of P-256 in base64url: bellhop push keys makes one")
-        }
-        return key
-    }
-
-    static func requireBundleID(_ text: String) throws {
-        guard Device.isBundleID(text) else {
-            throw Settings.Fault("must be a bundle id such as com.example.app: letters, digits, hyphens and dots")
-        }
-    }
-
-    private static let contactProblem =
-        "must be mailto: or https:// with a public address at which the operators of push services reach you"
-
-    static func requireContact(_ text: String) throws {
-        let isPlain = text.utf8.allSatisfy {
-            $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">")
-        }
-        guard isPlain, let host = contactHost(text)?.lowercased(), isPublic(host) else {
-            throw Settings.Fault(contactProblem)
-        }
-    }
-
-    private static func contactHost(_ text: String) -> String? {
-        if text.hasPrefix("mailto:") {
-            let parts = text.dropFirst("mailto:".count).prefix { $0 != "?" }.split(separator: "@")
-            return parts.count == 2 ? String(parts[1]) : nil
-        }
-        return text.hasPrefix("https://") ? try? OutboundURL(text).host : nil
-    }
-
-    /// Whether others can have a host of this name. Apple refuses contacts at the others.
-    private static func isPublic(_ host: String) -> Bool {
-        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
-        guard labels.count > 1, labels.allSatisfy({ !$0.isEmpty }), let top = labels.last else { return false }
-        return !["localhost", "local", "invalid", "test", "internal"].contains(String(top))
-    }
-
-    /// Reads a host, or `*.` and a domain.
-    static func hostPattern(_ text: String) throws -> String {
-        let pattern = text.lowercased()
-        let host = pattern.hasPrefix("*.") ? String(pattern.dropFirst(2)) : pattern
-        guard (try? OutboundURL("https://\(host)/").host) == host else {
-            throw Settings.Fault("\(text) is not a host, such as push.example.com, nor *. and a domain")
-        }
-        return pattern
-    }
-
-    /// Reads another address of a provider.
-    static func address(_ text: String?) throws -> String? {
-        guard let text else { return nil }
-        guard try SettingRule.outboundURL(text, suchAs: "https://push.example").query == nil else {
-            throw Settings.Fault("must not contain a query (?)")
-        }
-        return text.hasSuffix("/") ? String(text.dropLast()) : text
-    }
-
-    private static func contents(of path: String) throws -> String {
-        do {
-            return try String(contentsOfFile: path, encoding: .utf8)
-        } catch {
-            throw Settings.Fault("\(path) cannot be read: \(error.localizedDescription)")
-        }
     }
 }

@@ -84,10 +84,10 @@ extension Setting<String> {
 
 extension Setting<String?> {
     convenience init(
-        _ group: Settings.Group, _ help: String, isSecret: Bool = false,
+        _ group: Settings.Group, _ help: String, named name: String? = nil, isSecret: Bool = false,
         check: @escaping (String) throws -> Void = { _ in }
     ) {
-        self.init(group, help, isSecret: isSecret) { text in
+        self.init(group, help, named: name, isSecret: isSecret) { text in
             if let text { try check(text) }
             return text
         }
@@ -220,10 +220,12 @@ extension Settings {
 
     /// Gives the declarations the names of their properties, and returns them in order.
     static func named(_ settings: Settings) -> [Key] {
-        Mirror(reflecting: settings).children.compactMap { property, value in
-            guard let key = value as? Key, let property else { return nil }
+        Mirror(reflecting: settings).children.flatMap { property, value in
+            // The declarations of a list have names.
+            if let keys = value as? [Key] { return keys }
+            guard let key = value as? Key, let property else { return [] }
             key.take(property)
-            return key
+            return [key]
         }
     }
 }

@@ -1,5 +1,4 @@
 import Configuration
-import Cryptography
 import Database
 import Domain
 import Logging
@@ -265,32 +264,10 @@ public final class Settings: @unchecked Sendable {
     var pushAfterSeconds: Int
     @Setting(.push, "generic sends the text for locked screens; full sends title and text.", default: .generic)
     var pushContent: PushSettings.Content
-    @Setting(
-        .push, "APNs: file with the .p8 key of Apple's developer account.",
-        parse: PushSettings.appleKey)
-    var apnsKey: PrivateKey?
-    @Setting(.push, "APNs: id of that key.") var apnsKeyId: String?
-    @Setting(.push, "APNs: id of the team.") var apnsTeam: String?
-    @Setting(.push, "APNs: bundle id of the app, for devices that name none.", check: PushSettings.requireBundleID)
-    var apnsTopic: String?
-    @Setting(.push, "APNs: another address, for tests and proxies.", parse: PushSettings.address)
-    var apnsURL: String?
-    @Setting(.push, "FCM: file with the service account's key (JSON).", parse: PushSettings.googleAccount)
-    var fcmAccount: FCM.Account?
-    @Setting(.push, "FCM: another address, for tests and proxies.", parse: PushSettings.address)
-    var fcmURL: String?
-    @Setting(
-        .push, "Web Push: private key, from bellhop push keys.", isSecret: true, parse: PushSettings.applicationKey)
-    var vapidKey: PrivateKey?
-    @Setting(
-        .push, "Web Push: mailto: or https:// address for the operators of push services.",
-        check: PushSettings.requireContact)
-    var vapidContact: String?
-    @Setting(
-        .push,
-        "Web Push: hosts that subscriptions may name; *. for subdomains. Not set: Chrome's, Firefox's, Safari's, Edge's.",
-        part: PushSettings.hostPattern)
-    var pushHosts: [String]
+    /// The settings of the providers, as each declares its own.
+    let pushProviders = PushProviders.all.flatMap { $0.settings }.map {
+        Setting<String?>(.push, $0.help, named: $0.name, isSecret: $0.isSecret)
+    }
     @Setting(.push, "true to allow providers on private networks, also over http://.") var pushPrivate: Bool
     @Setting(.push, "File of certificates (PEM) to trust instead of the system's.") var pushCertificates: String?
     @Setting(.push, "Seconds that a provider may take to answer.", default: 10, in: 1...60)

@@ -43,23 +43,11 @@ enum Exits {
         #if DEBUG
             guard let recorder else { return nil }
             return { message, target, request in
-                let payload = target.payload(of: message)
-                recorder.note(request, as: .push, named: target.platform.rawValue, payload: payload)
+                let payload = target.address.payload(of: message)
+                recorder.note(request, as: .push, named: target.provider.name, payload: payload)
             }
         #else
             nil
         #endif
     }
 }
-
-#if DEBUG
-    extension PushTarget {
-        fileprivate var platform: Device.Platform {
-            switch self {
-            case .apns: .apns
-            case .fcm: .fcm
-            case .webPush: .webPush
-            }
-        }
-    }
-#endif

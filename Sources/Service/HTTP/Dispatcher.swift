@@ -412,7 +412,7 @@ struct Dispatcher: Sendable {
         // Problems that affect more than one request, such as a full disk, are logged once elsewhere.
         let isLoggedElsewhere =
             (error as? DatabaseError)?.storageTrouble != nil || failure.code == RevocationList.unknownCode
-            || failure.code == PersonFence.code
+            || failure.code == ErasureGate.code
         if failure.kind == .unavailable, !isLoggedElsewhere {
             logger.warning("A request was not completed.", metadata: metadata)
         }

@@ -115,7 +115,7 @@ final class EventPump: Sendable {
         thread.start { [self] in
             while step() {}
         }
-        let stop = store.listen(to: "\(EventLog.channel)") { [weak self] payload in self?.notified(payload) }
+        let stop = store.listen(to: "\(EventLog.channel)") { [weak self] signal in self?.received(signal) }
         state.withLock { $0.stopListening = stop }
     }
 
@@ -129,12 +129,11 @@ final class EventPump: Sendable {
         thread.stop()
     }
 
-    /// Handles a notification. This process has its own events already, or finds them with the next poll if the answer
-    /// to their commit was lost.
-    ///
-    /// - Parameter payload: The content of the notification; nil if notifications may have been missed.
-    private func notified(_ payload: String?) {
-        let announced = payload.flatMap { EventLog.Announcement(payload: $0) }
+    /// Handles a signal of the log's channel. This process has its own events already, or finds them with the next poll if
+    /// the answer to their commit was lost. Without notifications, it looks at the log.
+    private func received(_ signal: ChannelSignal) {
+        var announced: EventLog.Announcement?
+        if case .notified(let payload) = signal { announced = EventLog.Announcement(payload: payload) }
         if announced?.replica == replica { return }
         state.withLock { state in
             state.follower.announced(announced?.newest)

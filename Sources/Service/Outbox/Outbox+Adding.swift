@@ -30,13 +30,13 @@ extension Outbox {
         try open(drafts.map { ($0.lane, $0.userId, $0.dueAt) }, of: tenant, at: now, by: opening, in: db)
     }
 
-    private static let isUntouched: SQL = "outbox.state = 0 AND outbox.fence = 0"
+    private static let isUntouched: SQL = "outbox.state = 0 AND outbox.lease = 0"
 
     private static let insertion = Insertion(
         """
         INSERT INTO \(messages, within: .boundLater, adding)
             (tenant, lane, route, id, user_id, device_id, type, subject, slot, data, state, version, created_at, due_at,
-            patient_until, gives_up_at, attempts, fence)
+            patient_until, gives_up_at, attempts, lease)
         """, columns: 18,
         """
         ON CONFLICT (tenant, user_id, slot, lane) DO UPDATE SET
@@ -77,13 +77,13 @@ extension Outbox {
 
     private static let laneColumns: SQL = """
         INSERT INTO \(lanes, within: .boundLater, adding)
-            (tenant, lane, route, user_id, next_at, waits_from, fence, failures)
+            (tenant, lane, route, user_id, next_at, waits_from, lease, failures)
         """
 
     /// The later of two times, because ``correct(at:in:)`` looks for lanes that were written while the clock was ahead.
     /// A lease is measured from the begin of its attempt.
     private static let laterWaits: SQL = """
-        waits_from = CASE WHEN outbox_lanes.fence = 0 AND outbox_lanes.waits_from < excluded.waits_from
+        waits_from = CASE WHEN outbox_lanes.lease = 0 AND outbox_lanes.waits_from < excluded.waits_from
             THEN excluded.waits_from ELSE outbox_lanes.waits_from END
         """
 
@@ -92,7 +92,7 @@ extension Outbox {
         """
         ON CONFLICT (tenant, lane) DO UPDATE SET
             route = excluded.route, \(laterWaits),
-            next_at = CASE WHEN outbox_lanes.fence = 0 AND outbox_lanes.failures = 0
+            next_at = CASE WHEN outbox_lanes.lease = 0 AND outbox_lanes.failures = 0
                 AND outbox_lanes.next_at > excluded.next_at THEN excluded.next_at ELSE outbox_lanes.next_at END
         """)
 
@@ -102,8 +102,8 @@ extension Outbox {
         """
         ON CONFLICT (tenant, lane) DO UPDATE SET
             route = excluded.route, \(laterWaits),
-            failures = CASE WHEN outbox_lanes.fence = 0 THEN 0 ELSE outbox_lanes.failures END,
-            next_at = CASE WHEN outbox_lanes.fence = 0 AND outbox_lanes.next_at > excluded.next_at
+            failures = CASE WHEN outbox_lanes.lease = 0 THEN 0 ELSE outbox_lanes.failures END,
+            next_at = CASE WHEN outbox_lanes.lease = 0 AND outbox_lanes.next_at > excluded.next_at
                 THEN excluded.next_at ELSE outbox_lanes.next_at END
         """)
 
@@ -229,7 +229,7 @@ extension Outbox {
         try db.run(
             """
             UPDATE \(lanes, within: tenant, adding) SET lane = \(lane.name), route = \(lane.route),
-                next_at = CASE WHEN fence = 0 AND failures = 0 AND next_at > \(now) THEN \(now) ELSE next_at END
+                next_at = CASE WHEN lease = 0 AND failures = 0 AND next_at > \(now) THEN \(now) ELSE next_at END
             WHERE lane = \(former)
             """)
     }

@@ -22,6 +22,7 @@ extension Outbox {
         let isEarly: Bool
         /// Whether the lane pauses after a failure.
         var isPaused = false
+        var nextAt = Timestamp(microseconds: 0)
     }
 
     private static let isEarly: SQL = "CASE WHEN o.due_at < o.patient_until THEN 1 ELSE 0 END"
@@ -57,14 +58,32 @@ extension Outbox {
             limit: limit, in: db)
     }
 
+    /// The place of a lane in the order of a look.
+    struct Place: Comparable {
+        let nextAt: Timestamp
+        /// Larger than that of any lane, for the place behind all lanes of a time.
+        var id = Int.max
+
+        static func < (a: Self, b: Self) -> Bool { (a.nextAt, a.id) < (b.nextAt, b.id) }
+    }
+
     /// Returns the lanes whose first message is sent soon, and before its user had time to see the subject.
+    ///
+    /// A look reads a bounded number of lanes, and most may have other messages. So the next look continues behind them.
+    ///
+    /// - Returns: The lanes, and the place where the next look continues; nil for the first lane again.
     static func early(
-        _ route: String, after now: Timestamp, until: Timestamp, in db: DatabaseConnection
-    ) throws -> [Due] {
-        try lookedAt(
-            "l.route = \(route) AND l.next_at > \(now) AND l.next_at <= \(until) AND l.fence = 0",
-            limit: OutboxLimits.rowsAtOnceMax, in: db
-        ).filter(\.isEarly)
+        _ route: String, after place: Place, until: Timestamp, in db: DatabaseConnection
+    ) throws -> (lanes: [Due], next: Place?) {
+        let isBehind: SQL = "(l.next_at > \(place.nextAt) OR l.next_at = \(place.nextAt) AND l.id > \(place.id))"
+        let found = try lookedAt(
+            .all([
+                "l.route = \(route)", "l.next_at >= \(place.nextAt)", "l.next_at <= \(until)", "l.lease = 0", isBehind,
+            ]),
+            limit: OutboxLimits.rowsAtOnceMax, in: db)
+        let next =
+            found.count < OutboxLimits.rowsAtOnceMax ? nil : found.last.map { Place(nextAt: $0.nextAt, id: $0.id) }
+        return (found.filter(\.isEarly), next)
     }
 
     private static func lookedAt(
@@ -73,7 +92,7 @@ extension Outbox {
         let order: SQL = latestFirst ? "l.next_at DESC, l.id DESC" : "l.next_at, l.id"
         return try db.rows(
             """
-            SELECT l.id, l.tenant, o.user_id, \(isEarly), l.failures FROM (
+            SELECT l.id, l.tenant, o.user_id, \(isEarly), l.failures, l.next_at FROM (
                 SELECT l.id, l.tenant, l.lane, l.next_at, l.failures FROM \(allLanes) AS l
                 WHERE \(condition) ORDER BY \(order) LIMIT \(limit)) AS l
             LEFT JOIN \(allMessages) AS o ON o.number = \(first)
@@ -83,7 +102,7 @@ extension Outbox {
             let (tenant, userId) = (try row.id(1) as ID<Tenant>, try row.optionalID(2) as ID<User>?)
             return Due(
                 id: try row.integer(0), tenant: tenant, owner: userId.map { Owner(tenant: tenant, userId: $0) },
-                isEarly: try row.bool(3), isPaused: try row.integer(4) > 0)
+                isEarly: try row.bool(3), isPaused: try row.integer(4) > 0, nextAt: try row.moment(5))
         }
     }
 
@@ -151,9 +170,9 @@ extension Outbox {
     /// Begins the attempts of lanes that still have something to send. Once this commits, it can no longer be known
     /// whether the messages were sent.
     ///
-    /// - Parameter fence: Identifies these attempts; different for each call.
+    /// - Parameter lease: Identifies these attempts; different for each call.
     static func begin(
-        _ due: [Due], by channel: any Channel, fence: Int, at now: Timestamp, in db: DatabaseConnection
+        _ due: [Due], by channel: any Channel, lease: Int, at now: Timestamp, in db: DatabaseConnection
     ) throws -> [any OutboxDelivery] {
         try lockSenders(in: db)
         try lock(due.compactMap(\.owner), in: db)
@@ -170,7 +189,7 @@ extension Outbox {
                 empty.append(lane.id)
                 continue
             }
-            attempt.fence = fence
+            attempt.lease = lease
             guard dueAt <= now else {
                 waiting.append(lane.id)
                 continue
@@ -182,7 +201,7 @@ extension Outbox {
                 waiting.append(lane.id)
             }
         }
-        try lease(deliveries.map(\.attempt), fence: fence, of: channel, at: now, in: db)
+        try hold(deliveries.map(\.attempt), lease: lease, of: channel, at: now, in: db)
         try setTimes(empty + waiting, at: now, in: db)
         return deliveries
     }
@@ -191,7 +210,7 @@ extension Outbox {
     private static func opened(
         _ ids: [Int], at now: Timestamp, isDue: Bool, in db: DatabaseConnection
     ) throws -> [Opened] {
-        let dueCondition: SQL = isDue ? "l.next_at <= \(now)" : "(l.fence = 0 OR l.next_at <= \(now))"
+        let dueCondition: SQL = isDue ? "l.next_at <= \(now)" : "(l.lease = 0 OR l.next_at <= \(now))"
         return try db.rows(
             """
             SELECT l.id, l.tenant, l.lane, l.route, l.failures, \(isEarly), o.number, o.user_id, o.device_id, o.type,
@@ -214,19 +233,19 @@ extension Outbox {
         }
     }
 
-    private static func lease(
-        _ attempts: [OutboxAttempt], fence: Int, of channel: any Channel, at now: Timestamp, in db: DatabaseConnection
+    private static func hold(
+        _ attempts: [OutboxAttempt], lease: Int, of channel: any Channel, at now: Timestamp, in db: DatabaseConnection
     ) throws {
         guard !attempts.isEmpty else { return }
         let until = now.adding(seconds: Int64(channel.limits.timeoutSeconds) + OutboxLimits.leaseSeconds)
         try db.run(
             """
-            UPDATE \(allMessages) SET attempts = attempts + 1, tried_at = \(now), fence = \(fence)
+            UPDATE \(allMessages) SET attempts = attempts + 1, tried_at = \(now), lease = \(lease)
             WHERE number IN \(values: attempts.map(\.number))
             """)
         try db.run(
             """
-            UPDATE \(allLanes) SET next_at = \(until), waits_from = \(now), fence = \(fence)
+            UPDATE \(allLanes) SET next_at = \(until), waits_from = \(now), lease = \(lease)
             WHERE id IN \(values: attempts.map(\.laneId))
             """)
     }
@@ -245,7 +264,7 @@ extension Outbox {
         try db.run(
             """
             UPDATE \(allLanes)
-            SET fence = 0, failures = 0,
+            SET lease = 0, failures = 0,
                 waits_from = (SELECT CASE WHEN q.created_at > \(now) THEN q.created_at ELSE \(now) END \(waiting)
                     ORDER BY q.due_at, q.number LIMIT 1),
                 next_at = (SELECT q.due_at \(waiting) ORDER BY q.due_at, q.number LIMIT 1)
@@ -308,7 +327,7 @@ extension Outbox {
             isLatest =
                 try db.run(
                     """
-                    UPDATE \(messages, within: attempt.tenant, sending) SET fence = 0, error = \(reason)
+                    UPDATE \(messages, within: attempt.tenant, sending) SET lease = 0, error = \(reason)
                     WHERE \(attempt.isUnchanged)
                     """) > 0
             // What changed meanwhile has another content, which the receiver may accept.
@@ -336,7 +355,7 @@ extension Outbox {
         return try db.run(
             """
             UPDATE \(messages, within: attempt.tenant, sending)
-            SET fence = 0, error = NULL, state = CASE WHEN \(isUnchanged) THEN 1 ELSE 0 END,
+            SET lease = 0, error = NULL, state = CASE WHEN \(isUnchanged) THEN 1 ELSE 0 END,
                 data = CASE WHEN \(isUnchanged) THEN '' ELSE data END,
                 settled_at = CASE WHEN \(isUnchanged) THEN \(now) ELSE settled_at END,
                 gives_up_at = CASE WHEN \(isUnchanged)
@@ -346,7 +365,7 @@ extension Outbox {
     }
 
     private static func release(_ attempt: OutboxAttempt, in db: DatabaseConnection) throws -> Bool {
-        try db.run("UPDATE \(messages, within: attempt.tenant, sending) SET fence = 0 WHERE \(attempt.isLatest)") > 0
+        try db.run("UPDATE \(messages, within: attempt.tenant, sending) SET lease = 0 WHERE \(attempt.isLatest)") > 0
     }
 
     /// Deletes the withdrawal of the message that an accepted message replaces. It waits behind it if the clock was set
@@ -381,7 +400,7 @@ extension Outbox {
         try db.run(
             """
             \(update)
-            SET state = 2, settled_at = \(now), gives_up_at = \(now.adding(seconds: OutboxLimits.deadSeconds)), fence = 0,
+            SET state = 2, settled_at = \(now), gives_up_at = \(now.adding(seconds: OutboxLimits.deadSeconds)), lease = 0,
                 reason = \(why.rawValue), error = coalesce(\(error), error)
             WHERE \(condition)
             """)
@@ -391,13 +410,13 @@ extension Outbox {
     private static func freeLane(
         of attempt: OutboxAttempt, pause: Double?, at now: Timestamp, in db: DatabaseConnection
     ) throws {
-        let own: SQL = "id = \(attempt.laneId) AND fence = \(attempt.fence)"
+        let own: SQL = "id = \(attempt.laneId) AND lease = \(attempt.lease)"
         if let pause {
             let nextAt = Timestamp(microseconds: now.microseconds + Int64(pause * 1_000_000))
             try db.run(
                 """
                 UPDATE \(lanes, within: attempt.tenant, sending)
-                SET fence = 0, failures = failures + 1, next_at = \(nextAt), waits_from = \(now) WHERE \(own)
+                SET lease = 0, failures = failures + 1, next_at = \(nextAt), waits_from = \(now) WHERE \(own)
                 """)
         } else if try db.exists("SELECT 1 FROM \(lanes, within: attempt.tenant, sending) WHERE \(own)") {
             try setTimes([attempt.laneId], at: now, in: db)
@@ -408,12 +427,12 @@ extension Outbox {
     static func endLeases(at now: Timestamp, in db: DatabaseConnection) throws {
         try db.run(
             """
-            UPDATE \(allMessages) SET fence = 0 WHERE fence <> 0 AND (tenant, lane) IN (
-                SELECT tenant, lane FROM \(allLanes) WHERE fence <> 0)
+            UPDATE \(allMessages) SET lease = 0 WHERE lease <> 0 AND (tenant, lane) IN (
+                SELECT tenant, lane FROM \(allLanes) WHERE lease <> 0)
             """)
         try db.run(
             """
-            UPDATE \(allLanes) SET fence = 0, next_at = \(now), waits_from = \(now) WHERE fence <> 0
+            UPDATE \(allLanes) SET lease = 0, next_at = \(now), waits_from = \(now) WHERE lease <> 0
             """)
     }
 }

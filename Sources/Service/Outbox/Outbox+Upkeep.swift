@@ -193,7 +193,7 @@ extension Outbox {
     }
 
     /// Whether no attempt of a message runs.
-    private static let isIdle: SQL = "fence = 0"
+    private static let isIdle: SQL = "lease = 0"
 
     /// Whether a message is one of these, waits, and satisfies a condition; nil for no messages.
     private static func among(_ numbers: [Int], _ condition: SQL) -> SQL? {

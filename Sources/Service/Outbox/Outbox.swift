@@ -38,7 +38,7 @@ enum Outbox {
         ])
 
     /// The state is 0 while a message waits or is on its way, 1 once it was accepted, as long as it may be withdrawn, and
-    /// 2 when it is dead. The fence identifies the running attempt; 0 without one. The version rises when the content
+    /// 2 when it is dead. `lease` identifies the running attempt; 0 without one. The version rises when the content
     /// changes, so that the outcome of an attempt does not settle what came after it.
     private static let messageTable = """
         CREATE TABLE outbox (
@@ -60,7 +60,7 @@ enum Outbox {
             patient_until INTEGER NOT NULL,
             gives_up_at INTEGER NOT NULL,
             attempts INTEGER NOT NULL,
-            fence INTEGER NOT NULL,
+            lease INTEGER NOT NULL,
             tried_at INTEGER,
             error TEXT,
             reason TEXT,
@@ -78,7 +78,7 @@ enum Outbox {
             user_id TEXT,
             next_at INTEGER NOT NULL,
             waits_from INTEGER NOT NULL,
-            fence INTEGER NOT NULL,
+            lease INTEGER NOT NULL,
             failures INTEGER NOT NULL
         ) STRICT
         """
@@ -160,11 +160,11 @@ struct OutboxAttempt: Sendable {
     let createdAt: Timestamp
     let givesUpAt: Timestamp
     /// Identifies the attempt in the rows of the message and of its lane.
-    var fence = 0
+    var lease = 0
 
     var owner: Owner? { userId.map { Owner(tenant: tenant, userId: $0) } }
     /// The condition on the row that no later attempt was begun. Another replica begins one if this one exceeds its lease.
-    var isLatest: SQL { "number = \(number) AND fence = \(fence)" }
+    var isLatest: SQL { "number = \(number) AND lease = \(lease)" }
     /// The condition on the row that neither a later attempt was begun nor its message changed.
     var isUnchanged: SQL { "\(isLatest) AND version = \(version)" }
 }

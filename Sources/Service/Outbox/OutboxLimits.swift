@@ -29,6 +29,9 @@ enum OutboxLimits {
     /// How long a message waits for replicas that do not answer whether its user has a stream there. It is longer than
     /// their pause between two looks.
     static let presenceSeconds: Int64 = 3
+    /// Notices of other replicas that wait for the sender, which takes them in each round. A sender that waits for the
+    /// database takes none, and they would fill the memory: each has up to 8,000 bytes.
+    static let presenceNoticesMax = 1_024
     /// Routes of one look. There are a few, because receivers come from the settings.
     static let routesMax = 64
     /// Rows of one statement.

@@ -36,7 +36,8 @@ final class OutboxMetrics: Sendable {
             if families.contains(.push) { Self.write(state, at: now, platforms, pushTo: &text) }
             text.family(
                 "bellhop_outbox_routes_down", .gauge,
-                "Receivers to which the last 16 attempts of this replica failed, by channel.", by: "channel",
+                "Receivers for which messages wait although attempts in a row have failed on this replica, by channel.",
+                by: "channel",
                 samples: names.map { ($0, state.down[$0] ?? 0) })
         }
     }

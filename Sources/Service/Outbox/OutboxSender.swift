@@ -22,6 +22,8 @@ final class OutboxSender: Sendable {
         var upkeptAt: Duration?
         var countsAt: Duration?
         var logs = LogPauses()
+        /// Where the next look for early messages continues, by route.
+        var early: [String: Outbox.Place] = [:]
     }
 
     private typealias Ended = (delivery: any OutboxDelivery, outcome: OutboxOutcome)
@@ -128,9 +130,12 @@ final class OutboxSender: Sendable {
     private func begin(_ progress: inout Progress) throws {
         (progress.nextDueAt, progress.nextProbeAt) = (nil, nil)
         var early: [Outbox.Due] = []
-        for route in try store.read(isSingle: true, { try Outbox.routes(in: $0) }) {
+        let routes = try store.read(isSingle: true, { try Outbox.routes(in: $0) })
+        progress.routes.noteWaiting(routes)
+        noteDown(progress)
+        for route in routes {
             guard let channel = channels.first(where: { $0.isOn(route) }) else { continue }
-            early += try postponeSoon(route)
+            early += try postponeSoon(route, &progress)
             let lookedAt = try begin(route, channel, &progress)
             if let probeAt = progress.routes.probeAt(route) {
                 progress.nextProbeAt = min(progress.nextProbeAt ?? probeAt, probeAt)
@@ -149,12 +154,14 @@ final class OutboxSender: Sendable {
     /// users have a stream.
     ///
     /// - Returns: The lanes whose users have no stream here.
-    private func postponeSoon(_ route: String) throws -> [Outbox.Due] {
+    private func postponeSoon(_ route: String, _ progress: inout Progress) throws -> [Outbox.Due] {
         guard store.engine == .postgreSQL else { return [] }
         let now = clock.now()
-        let soon = try store.read(isSingle: true) { db in
-            try Outbox.early(route, after: now, until: now.adding(seconds: OutboxLimits.presenceSeconds), in: db)
+        let place = max(progress.early[route] ?? Outbox.Place(nextAt: now), Outbox.Place(nextAt: now))
+        let (soon, next) = try store.read(isSingle: true) { db in
+            try Outbox.early(route, after: place, until: now.adding(seconds: OutboxLimits.presenceSeconds), in: db)
         }
+        progress.early[route] = next
         try postpone(soon.filter { $0.owner.map(isPresent) == true }, at: now)
         return soon.filter { $0.owner.map(isPresent) != true }
     }
@@ -212,9 +219,9 @@ final class OutboxSender: Sendable {
     ) throws {
         // Before the transaction: it may wait, and the lease counts from its begin.
         let begunAt = clock.uptime()
-        let fence = Int.random(in: 1...Int(Int64.max))
+        let lease = Int.random(in: 1...Int(Int64.max))
         let deliveries = try store.writeAndWait { db in
-            try Outbox.begin(due, by: channel, fence: fence, at: now, in: db)
+            try Outbox.begin(due, by: channel, lease: lease, at: now, in: db)
         }
         for delivery in deliveries {
             progress.turns[channel.name]?.began(delivery.attempt.laneId, of: delivery.attempt.tenant)
@@ -263,10 +270,14 @@ final class OutboxSender: Sendable {
                 note(outcome, result, of: delivery, by: channel, &progress)
             }
             guard !stored.isEmpty else { continue }
-            metrics.note(down: progress.routes.downCounts { route in channels.first { $0.isOn(route) }?.name })
+            noteDown(progress)
             running.withLock { $0 -= stored.count }
             running.broadcast()
         }
+    }
+
+    private func noteDown(_ progress: Progress) {
+        metrics.note(down: progress.routes.downCounts { route in channels.first { $0.isOn(route) }?.name })
     }
 
     private func note(
@@ -350,6 +361,8 @@ struct RouteStates {
     }
 
     private var states: [String: State] = [:]
+    /// The routes on which something waits.
+    private var waiting: Set<String> = []
 
     /// Returns how many attempts may begin. While a route is down, one attempt at a time finds out whether it still is.
     func room(_ route: String, _ free: Int, at uptime: Duration) -> Int {
@@ -397,9 +410,12 @@ struct RouteStates {
         }
     }
 
-    /// Returns how many routes are down, by what names their channels.
+    mutating func noteWaiting(_ routes: [String]) { waiting = Set(routes) }
+
+    /// Returns how many routes are down, by what names their channels. A route on which nothing waits is not counted:
+    /// nothing is late, and no attempt would find out that the receiver is back.
     func downCounts(by name: (String) -> String?) -> [String: Int] {
-        let down = states.filter(\.value.isDown).keys.compactMap(name)
+        let down = states.filter { $0.value.isDown && waiting.contains($0.key) }.keys.compactMap(name)
         return Dictionary(down.map { ($0, 1) }, uniquingKeysWith: +)
     }
 

@@ -9,8 +9,8 @@ final class PresenceExchange: Sendable {
     private let store: DatabaseStore
     /// Whether a user has a stream here.
     private let isPresent: @Sendable (Owner) -> Bool
-    private let inbox = Locked([PresenceNotice]())
-    /// Whether notifications have begun to arrive. A question before that would have no answer.
+    private let inbox = Locked(PresenceInbox())
+    /// Whether notifications arrive. A question would have no answer otherwise.
     private let isListening = Atomic<Bool>(false)
     private let stopListening = Locked<(@Sendable () -> Void)?>(nil)
 
@@ -20,9 +20,13 @@ final class PresenceExchange: Sendable {
 
     /// Listens, and wakes the sender for each notification. On SQLite there is one process, and nothing to ask.
     func start(waking thread: LoopThread) {
-        let stop = store.listen(to: "\(PresenceNotice.channel)") { [self] payload in
-            if payload == nil { isListening.store(true, ordering: .releasing) }
-            if let notice = payload.flatMap(PresenceNotice.init(payload:)) { inbox.withLock { $0.append(notice) } }
+        let stop = store.listen(to: "\(PresenceNotice.channel)") { [self] signal in
+            switch signal {
+            case .began: isListening.store(true, ordering: .releasing)
+            case .ended: isListening.store(false, ordering: .releasing)
+            case .notified(let payload):
+                if let notice = PresenceNotice(payload: payload) { inbox.withLock { $0.add(notice) } }
+            }
             thread.wake()
         }
         stopListening.withLock { $0 = stop }
@@ -37,10 +41,7 @@ final class PresenceExchange: Sendable {
 
     /// Takes the answers, and answers the others' questions.
     func answer(_ questions: inout PresenceQuestions) throws {
-        let notices = inbox.withLock { inbox in
-            defer { inbox = [] }
-            return inbox
-        }
+        let notices = inbox.withLock { $0.take() }
         var answers: [PresenceNotice] = []
         for notice in notices {
             switch notice {
@@ -79,5 +80,21 @@ final class PresenceExchange: Sendable {
         }
         questions.count(count, at: uptime)
         for part in parts { questions.ask(part.id, about: part.lanes, at: uptime) }
+    }
+}
+
+/// The notices that wait for the sender's thread.
+struct PresenceInbox {
+    private var notices: [PresenceNotice] = []
+
+    /// Adds a notice. If the inbox is full, the ones before it are forgotten: they are too old to be of use.
+    mutating func add(_ notice: PresenceNotice) {
+        if notices.count >= OutboxLimits.presenceNoticesMax { notices = [] }
+        notices.append(notice)
+    }
+
+    mutating func take() -> [PresenceNotice] {
+        defer { notices = [] }
+        return notices
     }
 }

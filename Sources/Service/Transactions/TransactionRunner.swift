@@ -20,7 +20,7 @@ struct TransactionRunner: Sendable {
     /// Stores the audit notes of a group of transactions.
     let appendNotes: GroupStep<AuditNotes>
     /// Refuses what names a person whose erasure is about to end.
-    let fence: PersonFence
+    let gate: ErasureGate
 
     var store: DatabaseStore { reader.store }
     var clock: Clock { reader.clock }
@@ -38,7 +38,7 @@ struct TransactionRunner: Sendable {
     ) throws -> Result {
         try db.enter(caller.scope)
         try tenants.note(caller.tenant, in: db)
-        let closed = isErasing ? nil : try fence.closed(to: caller, in: db)
+        let closed = isErasing ? nil : try gate.closed(to: caller, in: db)
         let tx = Transaction(db: db, caller: caller, reader: reader, traceparent: requests.traceparent)
         let accesses = requests.acts.first?.accesses(of: caller)
         let tally = reader.rows.tally()
@@ -49,7 +49,7 @@ struct TransactionRunner: Sendable {
             db.afterCommit { [rows = reader.rows] in rows.note(added: added, of: caller.tenant) }
         }
         if let closed, let events { try closed.examine(events.drafts) }
-        if !isErasing { try fence.requireSame(closed, for: caller, in: db) }
+        if !isErasing { try gate.requireSame(closed, for: caller, in: db) }
         if let events { db.leave(events, for: appendEvents) }
         for var notes in PrivilegedAct.notes(of: requests.acts, accesses, tx) + tx.auditNotes {
             notes.erased = tx.erased
@@ -67,18 +67,18 @@ extension TransactionRunner {
     func examining<Result>(
         as caller: Caller, in db: DatabaseConnection, _ body: () throws -> Result
     ) throws -> Result {
-        let closed = try fence.closed(to: caller, in: db)
+        let closed = try gate.closed(to: caller, in: db)
         let result = try db.examining(by: closed.map { closed in { try closed.examine($0) } }, body)
-        try fence.requireSame(closed, for: caller, in: db)
+        try gate.requireSame(closed, for: caller, in: db)
         return result
     }
 
     /// Stores the requests counted since the last call, except requests of closed persons, which are forgotten.
     func shareRates() throws {
-        try RateSharing.share(reader.limiter, clock, in: store) { [fence] db, add in
-            let closed = try fence.closed(to: nil, in: db)
+        try RateSharing.share(reader.limiter, clock, in: store) { [gate] db, add in
+            let closed = try gate.closed(to: nil, in: db)
             let sums = try add { closed?.contains($0) ?? false }
-            try fence.requireSame(closed, for: nil, in: db)
+            try gate.requireSame(closed, for: nil, in: db)
             return sums
         }
     }

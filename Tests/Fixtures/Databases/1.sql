@@ -7,7 +7,7 @@
 -- migration: 0001_memberships sqlite:2d5ed36cc9cd7d2642d60353c2c3a2936e6766222ead107aa19563d24ef43128 postgres:623bc1223f8ae07334db5fe214b16917145ba3be6e2cd66237ae6fd291261f63
 -- migration: 0001_clock_lines sqlite:c50ee8c53d5d5a8f8736f7b759379855c774157fe65e65eb5667865bbe0acb12 postgres:ba1c883745307bb4f146b1af6400f4ea14a95cf9f3419d3a3aac60d59b98802b
 -- migration: 0001_events sqlite:a025c35c9ce63229e77a5f2ff38e0710d018289b953923d0fdec237f29c245b9 postgres:ffb082f94e2b3343c06e90a23152510bedf59a903f8cd3b6850173676211d25e
--- migration: 0001_outbox sqlite:2c3084c9d500949c0b587ec1c5b1c83ba916556ae71b641d4c5f89ccbb440be9 postgres:56d03d049317181c60f226e8a7abb00222e9507b285b88042320bd4dae506645
+-- migration: 0001_outbox sqlite:1d99151e955d9b11d5068e2201275c72ce2e93b37ec4bfda3cd886eb2e629131 postgres:9a252d266228216f497b1a0add12ed441251896b75479702d5d6464bdacce4b1
 -- migration: 0001_notifications sqlite:5d23b1ee400855c34e15fa4979f0c0c15658fc1e386f4b22f724b748a69ba2c0 postgres:c52b87d7421b6f9ad8ef86942bce580da0acf6645342ff936604a5c93fc7da95
 -- migration: 0001_preferences sqlite:2ab431f51fd7bd4b7dd73026a9bcaab9f668b9ab7f9aab4054aec9ec73ee2f55 postgres:7ba3476adf9ff8408186bc64c212e5338cd4a8b1f9348c2b853350f244507096
 -- migration: 0001_shops sqlite:4cba9c6cf1e689c23aef88f779bcd2be654646f3fea06d517e8acbe536ffbe49 postgres:8e391bc62a95c2987a6b129bb8ae31c1d008096729c92f2d57296a61707327a9
@@ -275,9 +275,9 @@ INSERT INTO notifications (tenant, user_id, id, event_id, type, category, priori
 INSERT INTO notifications (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds, vibrates, created_at, seen_at, read_at, archived_at, removed_at, request_id, is_ranked) VALUES ('default', 'dan', '01kemqxxt87zgw94sf0nt1qmh4', NULL, 'NEWS', 'news', 0, 'Late news', 'M', 'You have a new update', '{}', 0, 0, 1768075229000000, NULL, NULL, NULL, NULL, NULL, 0);
 INSERT INTO notifications (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds, vibrates, created_at, seen_at, read_at, archived_at, removed_at, request_id, is_ranked) VALUES ('default', 'fay', '01kemqxysgfznkjs12wbg4njra', NULL, 'NEWS', 'news', 2, 'First news', 'M', 'You have a new update', '{}', 1, 1, 1768075230000000, NULL, NULL, NULL, NULL, NULL, 0);
 DELETE FROM outbox;
-INSERT INTO outbox (number, tenant, lane, route, id, user_id, device_id, type, subject, slot, data, state, version, created_at, due_at, patient_until, gives_up_at, attempts, fence, tried_at, error, reason, settled_at) VALUES (1, 'default', 'other', 'other', 'm1', 'ada', NULL, 'test', 'test', 'test', '{}', 0, 1, 1, 1, 1, 4102444800000000, 0, 0, NULL, NULL, NULL, NULL);
+INSERT INTO outbox (number, tenant, lane, route, id, user_id, device_id, type, subject, slot, data, state, version, created_at, due_at, patient_until, gives_up_at, attempts, lease, tried_at, error, reason, settled_at) VALUES (1, 'default', 'other', 'other', 'm1', 'ada', NULL, 'test', 'test', 'test', '{}', 0, 1, 1, 1, 1, 4102444800000000, 0, 0, NULL, NULL, NULL, NULL);
 DELETE FROM outbox_lanes;
-INSERT INTO outbox_lanes (id, tenant, lane, route, user_id, next_at, waits_from, fence, failures) VALUES (1, 'default', 'other', 'other', 'ada', 1, 1, 0, 0);
+INSERT INTO outbox_lanes (id, tenant, lane, route, user_id, next_at, waits_from, lease, failures) VALUES (1, 'default', 'other', 'other', 'ada', 1, 1, 0, 0);
 DELETE FROM post_counters;
 INSERT INTO post_counters (tenant, newest) VALUES ('default', 2);
 DELETE FROM post_engagements;

@@ -74,7 +74,7 @@ import Values
             ("lane", "'push:x'"), ("route", "'apns'"), ("id", "''"), ("type", "'badge'"), ("subject", "''"),
             ("data", "''"), ("state", "\(state)"), ("version", "1"), ("created_at", "\(now)"),
             ("due_at", "\(now.adding(seconds: 7200))"), ("patient_until", "0"),
-            ("gives_up_at", "\(now.adding(seconds: 14_400))"), ("attempts", "0"), ("fence", "0"),
+            ("gives_up_at", "\(now.adding(seconds: 14_400))"), ("attempts", "0"), ("lease", "0"),
         ]
     }
 

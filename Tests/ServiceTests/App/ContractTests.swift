@@ -1,6 +1,7 @@
 import BellhopClient
 import Foundation
 import MicroHTTP
+import Push
 import TestSupport
 import Testing
 import Values
@@ -113,6 +114,14 @@ import Yams
                 #expect(none.wholeMatch(of: topic) == nil, "\(none)")
             }
         }
+    }
+
+    @Test func platforms_areTheProviders() throws {
+        let schemas = try #require(try Self.document()["components"]?["schemas"])
+        let platforms = try #require(schemas["PushPlatform"]?["enum"]?.sequence).compactMap(\.string)
+        #expect(platforms == PushProviders.all.map { $0.name })
+        let members = Set(try #require(schemas["PushDeviceDraft"]?["properties"]?.mapping).keys.compactMap(\.string))
+        #expect(members == Set(PushProviders.all.map { $0.addressMember }).union(["platform", "app", "environment"]))
     }
 
     /// The error codes in the service's source equal those in the document, with the same statuses.

@@ -1,3 +1,4 @@
+import Domain
 import Foundation
 import TestSupport
 import Testing
@@ -41,6 +42,21 @@ import Testing
     }
 
     /// Such a value starts the service, and then matches nothing, or gives all users one tenant.
+    /// A variable without a text is not set, for every setting.
+    @Test func emptyLists_areTheDefault_andListsOfNothingAreRefused() throws {
+        let settings = try TestService.settings([
+            "jwtSecret": TestService.secret, "webhookPriorities": "", "pushPriorities": "", "pushTypes": "",
+        ])
+        #expect(settings.webhookPriorities == [.urgent, .high] && settings.pushPriorities == [.urgent, .high])
+        #expect(!settings.pushTypes.isEmpty)
+        for name in ["webhookPriorities", "pushPriorities", "pushTypes"] {
+            let mistake = #expect(throws: Settings.Mistake.self) {
+                try TestService.settings(["jwtSecret": TestService.secret, name: " , "])
+            }
+            #expect(mistake?.description.hasSuffix("must not be empty") == true)
+        }
+    }
+
     @Test(arguments: [
         ("corsOrigins", "https://app.example/path"), ("corsOrigins", "https://app.example?x"),
         ("corsOrigins", "https://"), ("corsOrigins", "https://ada@app.example"),

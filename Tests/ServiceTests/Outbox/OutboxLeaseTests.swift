@@ -1,6 +1,5 @@
 import BellhopClient
 import Database
-import Domain
 import Push
 import TestSupport
 import Testing
@@ -24,16 +23,16 @@ import Values
         let now = probe.service.clock.now.adding(seconds: seconds)
         return try await probe.service.app.store.write { db in
             try Outbox.routes(in: db).flatMap { route -> [any OutboxDelivery] in
-                let channel = try probe.channel(route.hasPrefix("webpush") ? .webPush : .apns)
+                let channel = try probe.channel(route.hasPrefix("webpush") ? "webpush" : "apns")
                 let due = try Outbox.due(route, at: now, except: [], nil, limit: 8, in: db)
                 guard !due.isEmpty else { return [] }
-                return try Outbox.begin(due, by: channel, fence: .random(in: 1...1 << 40), at: now, in: db)
+                return try Outbox.begin(due, by: channel, lease: .random(in: 1...1 << 40), at: now, in: db)
             }.compactMap { $0 as? PushDelivery }
         }
     }
 
     private func record(_ result: OutboxResult, of delivery: PushDelivery, _ probe: PushProbe) async throws {
-        let (now, channel) = (probe.service.clock.now, try probe.channel(delivery.platform))
+        let (now, channel) = (probe.service.clock.now, try probe.channel(delivery.target.provider.name))
         try await probe.service.app.store.write {
             try Outbox.record([(delivery, result)], of: channel, at: now, in: $0)
         }
@@ -47,14 +46,14 @@ import Values
     private func postponed(_ probe: PushProbe, _ count: Int) async throws {
         let patience = Int64(try #require(probe.service.app.runner.settings.push).afterSeconds)
         // On PostgreSQL each message is due a little after its creation, also if it is not postponed.
-        let isPostponed: SQL = "due_at = created_at + \(patience * 1_000_000) AND fence = 0 AND state = 0"
+        let isPostponed: SQL = "due_at = created_at + \(patience * 1_000_000) AND lease = 0 AND state = 0"
         // The sender does not look at a lane whose attempt runs. It postpones the messages when the attempt has ended.
         try await probe.service.app.store.write { db in
             _ = try db.run(
                 """
                 UPDATE \(Outbox.messages, unscoped: .audit("a test")) SET due_at = patient_until
                 WHERE due_at < patient_until AND state = 0 AND lane IN (
-                    SELECT lane FROM \(Outbox.lanes, unscoped: .audit("a test")) WHERE fence <> 0)
+                    SELECT lane FROM \(Outbox.lanes, unscoped: .audit("a test")) WHERE lease <> 0)
                 """)
         }
         try await eventually("it is postponed") { try probe.rows(isPostponed) == count }
@@ -105,7 +104,7 @@ import Values
         let running = try await begin(probe, at: 40 + Self.leaseSeconds)
         #expect(running.attempt.number == late.attempt.number)
         try await record(.interrupted, of: late, probe)
-        #expect(try probe.rows("fence <> 0") == 1)
+        #expect(try probe.rows("lease <> 0") == 1)
         stream.close()
     }
 

@@ -62,7 +62,7 @@ struct OutboxSimulation {
     private var senders = [Sender(), Sender()]
     /// The users with a stream.
     private var present: Set<ID<User>> = []
-    private var (made, tokens, fences) = (0, 0, 0)
+    private var (made, tokens, leases) = (0, 0, 0)
     private var wasSet = false
     /// How many seconds the clock is ahead. Meanwhile the time is in doubt.
     private var ahead: Int64 = 0
@@ -332,11 +332,10 @@ struct OutboxSimulation {
         let user = device.user
         let scope = Scope(tenant: "default", keys: [AudienceKey.make("user", user.text), "everyone"])
         var fields = try Fields(Array(Self.registration(token, isBrowser: device.kind == .browser).utf8))
-        let draft = DeviceDraft(reading: &fields)
+        let draft = try DeviceDraft(reading: &fields, push)
         try fields.finish()
-        let target = try PushTarget(draft, push)
         return try write(as: Caller(tenant: "default", userId: user, role: "user", isService: false, scope: scope)) {
-            _ = try PushFeature.register(ID(device.kind.rawValue), draft, at: target, settings: push, $0)
+            _ = try PushFeature.register(ID(device.kind.rawValue), draft, settings: push, $0)
             return token
         }
     }
@@ -378,10 +377,8 @@ struct OutboxSimulation {
         let shares = reader.limiter.shares
         let webhooks = WebhookSources(message: message, preferences: { _, _ in Preferences() })
         return [
-            WebhookChannel(webhook, webhooks, shares, clock: clock.clock) { "e" },
-            PushChannel(.apns, push, sources, shares, clock: clock.clock),
-            PushChannel(.webPush, push, sources, shares, clock: clock.clock),
-        ]
+            WebhookChannel(webhook, webhooks, shares, clock: clock.clock) { "e" }
+        ] + push.providers.map { PushChannel($0, push, sources, shares, clock: clock.clock) }
     }
 
     private mutating func choose(_ sender: Int) throws {
@@ -406,8 +403,8 @@ struct OutboxSimulation {
         var begun: [String] = []
         for channel in channels {
             guard let due = due[channel.name], !due.isEmpty else { continue }
-            fences += 1
-            for delivery in try Outbox.begin(due, by: channel, fence: fences, at: now, in: db) {
+            leases += 1
+            for delivery in try Outbox.begin(due, by: channel, lease: leases, at: now, in: db) {
                 guard let parcel = Parcel(delivery) else { throw Unreadable() }
                 judge(parcel, begunAt: begunAt)
                 senders[sender].attempts.append(Attempt(delivery: delivery, parcel: parcel, begunAt: begunAt))

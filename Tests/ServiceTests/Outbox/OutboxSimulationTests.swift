@@ -13,7 +13,7 @@ import Testing
                 "database": service.database.url, "jwtSecret": TestService.secret, "pushContent": "full",
                 "webhookURL": "http://127.0.0.1:1/", "webhookSecrets": WebhookProbe.secrets[0],
                 "webhookPrivate": "true",
-            ].merging(PushProbe.browsers) { $1 })
+            ].merging(PushProbe.phones(service.directory)) { $1 }.merging(PushProbe.browsers) { $1 })
         let base = service.app.runner.reader
         let reader = TransactionReader(
             store: base.store, clock: clock.clock, settings: settings, log: base.log, positions: base.positions,

@@ -159,7 +159,7 @@ struct Parcel {
         guard let userId = attempt.userId else { return nil }
         user = userId
         if let push = delivery as? PushDelivery {
-            (kind, isAlert) = (push.platform == .webPush ? .browser : .phone, push.type.isAlert)
+            (kind, isAlert) = (push.target.provider is WebPush ? .browser : .phone, push.type.isAlert)
             (message, token) = (push.message, Self.token(push.target))
         } else if let webhook = delivery as? WebhookDelivery,
             case .object(let body) = try? JSONValue(parsing: webhook.request.body), let data = body.object("data")
@@ -178,9 +178,10 @@ struct Parcel {
     }
 
     private static func token(_ target: PushTarget) -> Int? {
-        switch target {
-        case .apns(let token, _, _), .fcm(let token): Int(token)
-        case .webPush(let subscription): subscription.endpoint.split(separator: "/").last.flatMap { Int($0) }
+        if let subscription = target.address as? WebPushSubscription {
+            return subscription.endpoint.split(separator: "/").last.flatMap { Int($0) }
         }
+        // After its letter and its app, a stored address is a token.
+        return Int(String(decoding: target.address.device, as: UTF8.self))
     }
 }

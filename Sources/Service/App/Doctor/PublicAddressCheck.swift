@@ -38,7 +38,7 @@ struct PublicAddressCheck {
         report(.good("public address", "\(address) answers"))
         report(version(health.httpVersion))
         if let secondsAhead { report(ServerCheck.clock(secondsAhead: secondsAhead, of: address)) }
-        examineFences(report)
+        examinePrivatePaths(report)
         report(compression)
         guard let token else {
             return report(
@@ -76,14 +76,14 @@ struct PublicAddressCheck {
             : .good("HTTP version", "HTTP/\(version)")
     }
 
-    private func examineFences(_ report: (Finding) -> Void) {
+    private func examinePrivatePaths(_ report: (Finding) -> Void) {
         var open: [String] = []
         for path in ["/metrics", "/readyz"] where ask(path).0.status == 200 { open.append(path) }
         report(
             open.isEmpty
-                ? .good("fences", "/metrics and /readyz cannot be reached from here")
+                ? .good("private paths", "/metrics and /readyz cannot be reached from here")
                 : .warning(
-                    "fences", "\(open.joined(separator: " and ")) can be reached from here",
+                    "private paths", "\(open.joined(separator: " and ")) can be reached from here",
                     "block them at the proxy, unless this address is internal"))
     }
 

@@ -1,4 +1,3 @@
-import Domain
 import Push
 import Values
 
@@ -14,31 +13,23 @@ struct PushCheck {
         let client = PushClient(push, clock: Clock.system)
         client.start()
         defer { client.stop() }
-        for (platform, target) in targets {
+        for provider in push.providers {
+            guard let target = provider.absentTarget else {
+                let services = provider.services.joined(separator: ", ")
+                report(.good("push", "\(provider.name) has a key; services: \(services)"))
+                continue
+            }
             let outcome = await withCheckedContinuation { continuation in
                 client.send(Self.message, to: target) { continuation.resume(returning: $0) }
             }
-            report(Self.finding(platform, outcome))
+            report(Self.finding(provider.name, outcome))
         }
-        if push.webPush != nil {
-            report(.good("push", "webpush has a key; services: \(push.hosts.joined(separator: ", "))"))
-        }
-    }
-
-    private var targets: [(Device.Platform, PushTarget)] {
-        var targets: [(Device.Platform, PushTarget)] = []
-        if push.apns != nil {
-            targets.append((.apns, .apns(token: String(repeating: "0", count: 64), topic: nil, isSandbox: false)))
-        }
-        if push.fcm != nil { targets.append((.fcm, .fcm(token: "no-such-device"))) }
-        return targets
     }
 
     private static let message = PushMessage(
         .badge, badge: 0, tag: "doctor", data: EncodedJSON.emptyObject.bytes, isUrgent: false, secondsToLive: 0)
 
-    private static func finding(_ platform: Device.Platform, _ outcome: PushOutcome) -> Finding {
-        let name = platform.rawValue
+    private static func finding(_ name: String, _ outcome: PushOutcome) -> Finding {
         switch outcome {
         case .accepted, .gone, .refused, .mismatched: return .good("push", "\(name) is reached and accepts the key")
         case .misconfigured(let reason):

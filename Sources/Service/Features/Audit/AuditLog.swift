@@ -11,9 +11,9 @@ import Values
 final class AuditLog: Sendable {
     private let secrets = Locked([ID<Tenant>: AuthenticationKey]())
     private let backends: Backends
-    private let fence: PersonFence
+    private let gate: ErasureGate
 
-    init(backends: Backends, fence: PersonFence) { (self.backends, self.fence) = (backends, fence) }
+    init(backends: Backends, gate: ErasureGate) { (self.backends, self.gate) = (backends, gate) }
 
     /// The last entry of a tenant's chain.
     private struct Head {
@@ -81,7 +81,7 @@ final class AuditLog: Sendable {
         _ drafts: [AuditEntry], of tenant: ID<Tenant>, without erased: Set<ID<User>>, to rows: inout Rows,
         in db: DatabaseConnection
     ) throws {
-        let isBlank = { [fence] user in erased.contains(user) || fence.isClosed(user, in: tenant) }
+        let isBlank = { [gate] user in erased.contains(user) || gate.isClosed(user, in: tenant) }
         let key = try secret(of: tenant, in: db)
         var head =
             try db.row(
@@ -139,7 +139,7 @@ final class AuditLog: Sendable {
         for notes in notes {
             guard case .count(let act, let count) = notes.kind else { continue }
             let window = notes.at.seconds / AuditLimits.windowSeconds
-            let actor = fence.isClosed(act.actor, in: notes.tenant) ? .erased : act.actor
+            let actor = gate.isClosed(act.actor, in: notes.tenant) ? .erased : act.actor
             counts[Key(window: window, privilege: act.privilege, actor: actor, action: act.action), default: 0] += count
         }
         guard let tenant = notes.first?.tenant else { return }

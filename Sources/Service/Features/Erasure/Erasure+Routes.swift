@@ -31,7 +31,7 @@ extension ErasureFeature {
             tx.record(.personLeft(userId, mark: mark))
             parts.router.revoke(.ofErased(mark, in: tx.tenant, at: tx.now), in: tx)
             // A round without this erasure, which begins again.
-            tx.afterCommit { parts.fence.lookAgain() }
+            tx.afterCommit { parts.gate.lookAgain() }
             return response(202, try find(mark, tx).required("erasure"), of: userId)
         }
     }

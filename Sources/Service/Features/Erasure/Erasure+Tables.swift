@@ -164,13 +164,13 @@ extension ErasureFeature {
 
     /// Begins a round with the erasures of all tenants that wait for it.
     ///
-    /// - Parameter waits: Whether the round begins with the step ``fenceStep``. Its place names the round.
+    /// - Parameter waits: Whether the round begins with the step ``closingStep``. Its place names the round.
     static func storeRound(waits: Bool, _ tx: Transaction) throws {
         let place = waits ? String(UInt64.random(in: .min ... .max), radix: 36) : nil
         try tx.db.run(
             """
             UPDATE \(all) SET stage = \(Stage.closing.rawValue),
-                step = \(waits ? fenceStep : ""), place = \(place), log_end = NULL, next_at = \(tx.now)
+                step = \(waits ? closingStep : ""), place = \(place), log_end = NULL, next_at = \(tx.now)
             WHERE done_at IS NULL AND stage = \(Stage.waiting.rawValue) AND next_at <= \(tx.now)
             """)
     }

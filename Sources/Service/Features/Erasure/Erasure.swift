@@ -11,7 +11,7 @@ enum ErasureFeature {
     struct Parts: Sendable {
         let seal: PersonSeal
         let router: EventRouter
-        let fence: PersonFence
+        let gate: ErasureGate
     }
 
     /// Creates the feature.
@@ -33,7 +33,7 @@ enum ErasureFeature {
     }
 
     /// The name of the first step of a round on PostgreSQL, which waits for the transactions that began before it.
-    static let fenceStep = "fence"
+    static let closingStep = "closing"
     /// The name of the step that erases the person from the event log.
     static let logStep = "events"
     /// The name of the last step, which removes the traces from the files of SQLite: from between the rows of the
@@ -53,7 +53,7 @@ enum ErasureFeature {
 /// 1. A pass: the steps of the features, then the tables that are looked through.
 /// 2. It waits for the next round. On SQLite a round begins at most once a minute, and ends all erasures that wait.
 ///    Rounds of a large file that must be rewritten begin in one hour of the day.
-/// 3. Transactions that name the person are refused from now on (``PersonFence``). On PostgreSQL it waits for
+/// 3. Transactions that name the person are refused from now on (``ErasureGate``). On PostgreSQL it waits for
 ///    transactions that began before. A second pass erases what appeared meanwhile, the rows of all tables, and the
 ///    person in the event log.
 /// 4. On SQLite, the file is rewritten once for all erasures of the round, if rows of one of them were found. Its
@@ -70,8 +70,8 @@ struct ErasurePlan: Sendable {
 
     init(_ features: [PersonStep], _ rows: [PersonRows], seal: PersonSeal) {
         steps = (
-            features + rows.compactMap { $0.step(isFenced: false) },
-            features + rows.compactMap { $0.step(isFenced: true) }
+            features + rows.compactMap { $0.step(isClosed: false) },
+            features + rows.compactMap { $0.step(isClosed: true) }
         )
         self.seal = seal
     }
@@ -111,7 +111,7 @@ struct ErasurePlan: Sendable {
             guard var erasure = try ErasureFeature.findDue(tx) else { return .worked }
             if erasure.stage == .waiting { return .waits }
             if erasure.step == ErasureFeature.fileStep { return .reachedFiles }
-            if erasure.step == ErasureFeature.fenceStep {
+            if erasure.step == ErasureFeature.closingStep {
                 try awaitEarlierTransactions(&erasure, tx)
                 try ErasureFeature.store(erasure, tx)
                 return .worked
@@ -144,7 +144,8 @@ struct ErasurePlan: Sendable {
         if let running = RunningTransactions(place) {
             guard try running.haveEnded(in: tx.db) else { return }
             (erasure.step, erasure.place, erasure.nextAt) = (steps.last[0].name, nil, tx.now)
-        } else if pauses.isOver("\(ErasureFeature.fenceStep) \(place)", ErasureLimits.fencePauseSeconds, tx.uptime) {
+        } else if pauses.isOver("\(ErasureFeature.closingStep) \(place)", ErasureLimits.closingPauseSeconds, tx.uptime)
+        {
             (erasure.place, erasure.nextAt) = (try RunningTransactions(in: tx.db).text, tx.now)
         }
     }
@@ -215,7 +216,7 @@ struct ErasurePlan: Sendable {
         }
         try write(runner, tenant) { tx in
             try ErasureFeature.storeRound(waits: !isOwnFile, tx)
-            tx.afterCommit { runner.fence.lookAgain() }
+            tx.afterCommit { runner.gate.lookAgain() }
         }
         nextRound.withLock { $0 = now + .seconds(ErasureLimits.roundSeconds) }
         busyCheckpoints.withLock { $0 = 0 }
@@ -233,7 +234,7 @@ struct ErasurePlan: Sendable {
             let time = ErasureFeature.rewriteTime(tx)
             if time > tx.now {
                 try ErasureFeature.storeWaiting(until: time, onlyChanged: true, tx)
-                tx.afterCommit { runner.fence.lookAgain() }
+                tx.afterCommit { runner.gate.lookAgain() }
             }
             return true
         }
@@ -251,7 +252,7 @@ struct ErasurePlan: Sendable {
             try runner.shareRates()
             try write(runner, tenant) { tx in
                 try ErasureFeature.storeDone(tx)
-                tx.afterCommit { runner.fence.lookAgain() }
+                tx.afterCommit { runner.gate.lookAgain() }
             }
         } catch let error as DatabaseError {
             // A read uses the write-ahead log. Most end soon, and the file is already rewritten.
@@ -264,7 +265,7 @@ struct ErasurePlan: Sendable {
             try write(runner, tenant) { tx in
                 try ErasureFeature.storeWaiting(
                     until: tx.now.adding(seconds: ErasureLimits.retrySeconds), onlyChanged: false, tx)
-                tx.afterCommit { runner.fence.lookAgain() }
+                tx.afterCommit { runner.gate.lookAgain() }
             }
             if error.code != .busy { throw ErasureDelay(reason: error) }
         }

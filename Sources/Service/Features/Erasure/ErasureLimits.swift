@@ -19,8 +19,8 @@ enum ErasureLimits {
     /// requests many erasures would otherwise stop the writes of all tenants.
     static let roundSeconds: Int64 = 60
     /// Seconds between the beginning of a round and the look at the transactions that may not know of it. Within them,
-    /// every replica reads whose erasures are about to end. It must be longer than twice `PersonFence.trusted`.
-    static let fencePauseSeconds: Int64 = 3
+    /// every replica reads whose erasures are about to end. It must be longer than twice `ErasureGate.trusted`.
+    static let closingPauseSeconds: Int64 = 3
     /// Seconds between two looks at what an erasure waits for.
     static let lookSeconds: Int64 = 1
     /// Seconds until replicas have published the events that are about to be erased. A replica that is further behind finds

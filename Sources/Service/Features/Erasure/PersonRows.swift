@@ -28,15 +28,15 @@ struct PersonRows: Sendable {
     /// Returns the step that erases the rows, except rows that a step of the feature erases; nil if there is nothing to
     /// do.
     ///
-    /// - Parameter isFenced: Whether nothing can name the person any more. Otherwise rows that one statement finds are
+    /// - Parameter isClosed: Whether nothing can name the person any more. Otherwise rows that one statement finds are
     ///   left out. Some are counts of other rows, such as badges: without them, what appears meanwhile could not be
     ///   subtracted.
-    func step(isFenced: Bool) -> PersonStep? {
-        guard isFenced || policy.content != nil || scanned.contains(where: { !$0.isStep }) else { return nil }
+    func step(isClosed: Bool) -> PersonStep? {
+        guard isClosed || policy.content != nil || scanned.contains(where: { !$0.isStep }) else { return nil }
         return PersonStep("table \(table.name)") { person, place, tx in
             // Requests and senders change rows of a user under this lock, such as rows of devices.
             try tx.lock(.user(person))
-            if place == nil, isFenced {
+            if place == nil, isClosed {
                 for link in policy.links where link.isBounded { try erase(link, of: person, "TRUE", tx) }
             }
             guard policy.content != nil || scanned.contains(where: { !$0.isStep }) else { return nil }

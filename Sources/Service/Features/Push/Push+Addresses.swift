@@ -13,9 +13,9 @@ extension PushFeature {
     }
 
     /// Returns the name of a device that reveals nothing about its address.
-    static func fingerprint(of target: PushTarget, in db: DatabaseConnection) throws -> String {
+    static func fingerprint(of address: any PushAddress, in db: DatabaseConnection) throws -> String {
         let secret = try ServiceSecrets.secret(named: "devices", in: db)
-        return RFC4648.encodeURL(AuthenticationKey(secret).code(for: target.identity))
+        return RFC4648.encodeURL(AuthenticationKey(secret).code(for: address.identity))
     }
 
     /// Ends the registration of a device under another id or by another user. On a shared phone, the messages of the

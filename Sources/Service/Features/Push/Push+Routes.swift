@@ -1,7 +1,6 @@
 import Database
 import Domain
 import MicroHTTP
-import OutboundHTTP
 import Push
 import Values
 
@@ -58,14 +57,9 @@ extension PushFeature {
                 "id", "must have at most \(DeviceLimits.idBytesMax) bytes, without control characters")
         }
         let id = ID<Device>(text)
-        let draft = try call.body(DeviceDraft.init(reading:))
-        guard push.platforms.contains(draft.platform) else {
-            let known = push.platforms.map(\.rawValue).joined(separator: ", ")
-            throw Failure.invalid("/platform", "\(draft.platform.rawValue) is not set up here; use one of \(known)")
-        }
-        let target = try PushTarget(draft, push)
+        let draft = try call.body { try DeviceDraft(reading: &$0, push) }
         return .write { tx in
-            let (device, isNew) = try register(id, draft, at: target, settings: push, tx)
+            let (device, isNew) = try register(id, draft, settings: push, tx)
             return Response.json(isNew ? 201 : 200, device)
         }
     }
@@ -74,18 +68,18 @@ extension PushFeature {
     ///
     /// - Returns: The device, and whether its id is new to the caller.
     static func register(
-        _ id: ID<Device>, _ draft: DeviceDraft, at target: PushTarget, settings push: PushSettings, _ tx: Transaction
+        _ id: ID<Device>, _ draft: DeviceDraft, settings push: PushSettings, _ tx: Transaction
     ) throws -> (device: Device, isNew: Bool) {
-        let route = push.route(to: target)
-        let fingerprint = try fingerprint(of: target, in: tx.db)
+        let target = draft.target
+        let fingerprint = try fingerprint(of: target.address, in: tx.db)
         try lockUsers(of: fingerprint, tx)
         let known = try find(id, tx)
-        try replaceOthers(with: fingerprint, by: id, on: route, tx)
+        try replaceOthers(with: fingerprint, by: id, on: target.route, tx)
         if known == nil { try requireRoom(tx) }
-        let device = Device(id: id, draft, createdAt: known?.createdAt, at: tx.now)
+        let device = draft.device(id, createdAt: known?.createdAt, at: tx.now)
         let owner = Owner(tenant: tx.tenant, userId: tx.caller.userId)
-        let address = push.keys.seal(target.stored, context: place(of: id, owner))
-        try store(device, address: address, route: route, fingerprint: fingerprint, tx)
+        let address = push.keys.seal(target.address.stored, context: place(of: id, owner))
+        try store(device, address: address, route: target.route, fingerprint: fingerprint, tx)
         return (device, known == nil)
     }
 
@@ -122,35 +116,5 @@ extension PushFeature {
             try Outbox.add(own.map { draft(.test, "test", to: $0, dueAt: tx.now) }, tx)
             return Response.json(202, device)
         }
-    }
-}
-
-extension PushTarget {
-    /// Checks the address of a device.
-    ///
-    /// - Throws: 422 with the place of the mistake.
-    init(_ draft: DeviceDraft, _ push: PushSettings) throws(Failure) {
-        switch draft.address {
-        case .token(let token) where draft.platform == .apns:
-            self = .apns(token: token, topic: draft.app, isSandbox: draft.environment == .sandbox)
-        case .token(let token): self = .fcm(token: token)
-        case .subscription(let endpoint, let key, let secret):
-            let subscription = try WebPushSubscription(endpoint: endpoint, key: key, secret: secret)
-            if let problem = Self.problem(of: subscription.url, push) {
-                throw .invalid("/subscription/endpoint", problem)
-            }
-            self = .webPush(subscription)
-        }
-    }
-
-    /// An endpoint is input of a user, and the service sends requests to it.
-    private static func problem(of url: OutboundURL, _ push: PushSettings) -> String? {
-        guard url.isEncrypted || push.allowsPrivate else { return "must begin with https://" }
-        guard push.hosts.contains(where: url.isHost(matching:)) else {
-            return "\(url.host) is not the host of a known push service"
-        }
-        guard !push.allowsPrivate else { return nil }
-        if let address = url.address, !address.isPublic { return "\(url.host) is a private address" }
-        return url.port == nil ? nil : "must use port 443"
     }
 }

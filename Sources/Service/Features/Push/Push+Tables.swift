@@ -87,14 +87,12 @@ extension PushFeature {
     ) throws -> [RegisteredDevice] {
         try db.rows(
             """
-            SELECT user_id, id, platform, route, badge_at FROM \(devices, within: tenant, Outbox.adding)
+            SELECT user_id, id, route, badge_at FROM \(devices, within: tenant, Outbox.adding)
             WHERE \(condition) LIMIT \(limit)
             """
         ) { row in
             RegisteredDevice(
-                userId: try row.id(0), id: try row.id(1),
-                platform: try row.word(2, orElse: "a stored device has an unknown platform"), route: try row.text(3),
-                badgeAt: try row.moment(4))
+                userId: try row.id(0), id: try row.id(1), route: try row.text(2), badgeAt: try row.moment(3))
         }
     }
 
@@ -119,7 +117,6 @@ extension PushFeature {
     struct RegisteredDevice: Sendable {
         let userId: ID<User>
         let id: ID<Device>
-        let platform: Device.Platform
         let route: String
         /// The time when it was last sent a number.
         let badgeAt: Timestamp

@@ -1,6 +1,5 @@
 import Database
 import Domain
-import OutboundHTTP
 import Push
 import Values
 
@@ -14,8 +13,11 @@ enum PushFeature {
         constants: { writer, settings in
             writer.member("push") { push in
                 push.member("enabled", settings.push != nil)
-                push.member("platforms", (settings.push?.platforms ?? []).map(\.rawValue))
-                push.member("webPushKey", settings.push?.webPush?.publicKey)
+                push.member("platforms", (settings.push?.providers ?? []).map { $0.name })
+                for provider in PushProviders.all {
+                    guard let member = provider.publicKeyMember else { continue }
+                    push.member(member, settings.push?.provider(of: provider.name)?.publicKey)
+                }
             }
         })
 
@@ -88,7 +90,7 @@ enum PushFeature {
                 SELECT user_id, route, count(*) FROM \(Outbox.messages, within: tx.tenant, Outbox.adding)
                 WHERE user_id IN \(values: subjects[part].map(\.userId.text))
                     AND slot IN \(values: Set(subjects[part].map { slot(type, $0.subject) }).sorted())
-                    AND state = 0 AND fence = 0 GROUP BY user_id, route
+                    AND state = 0 AND lease = 0 GROUP BY user_id, route
                 """
             ) { row in
                 // A message that is not distributed yet waits for all devices.
@@ -102,9 +104,9 @@ enum PushFeature {
     private static func clear(_ type: PushType, _ subjects: [String], of userId: ID<User>, _ tx: Transaction) throws {
         try Outbox.withdraw(subjects.map { slot(type, $0) }, of: userId, tx) { sent in
             let subject = tag(type, String(sent.slot.dropFirst(slot(type, "").count)))
-            // A browser shows something for each message, so its next alert takes the withdrawals along.
-            let isBrowser = Device.Platform.webPush.isOn(sent.lane.route)
-            let dueAt = isBrowser ? tx.now.adding(seconds: OutboxLimits.sentSeconds) : min(sent.dueAt, tx.now)
+            // The next alert takes the withdrawals along.
+            let isCarried = showsEachMessage(sent.lane.route)
+            let dueAt = isCarried ? tx.now.adding(seconds: OutboxLimits.sentSeconds) : min(sent.dueAt, tx.now)
             return OutboxWithdrawal(
                 type: PushType.withdrawal.rawValue, subject: subject, slot: slot(.withdrawal, subject), dueAt: dueAt)
         }
@@ -118,13 +120,18 @@ enum PushFeature {
         let alerted = alerted(tx)
         let others = users.filter { !alerted.contains($0) }
         guard !others.isEmpty else { return }
-        let devices = try devices(of: others, tx).filter { $0.platform != .webPush }
+        let devices = try devices(of: others, tx).filter { !showsEachMessage($0.route) }
         try Outbox.add(
             devices.map { device in
                 // The clock may have been ahead when the device was sent its last number.
                 let earliest = min(device.badgeAt, tx.now).adding(seconds: PushOutboxLimits.badgePauseSeconds)
                 return draft(.badge, "", to: device, dueAt: max(tx.now, earliest))
             }, tx)
+    }
+
+    /// Whether the devices of a route show something for each message.
+    private static func showsEachMessage(_ route: String) -> Bool {
+        PushProviders.all.contains { $0.showsEachMessage && $0.isOn(route) }
     }
 
     // MARK: Messages
@@ -144,22 +151,5 @@ enum PushFeature {
     /// Returns the tag of all messages about a subject. A device replaces and removes messages by their tag.
     static func tag(_ type: PushType, _ subject: String) -> String {
         type == .message ? "conversation:\(subject)" : subject
-    }
-}
-
-extension Device.Platform {
-    /// Whether messages of a route go to this platform.
-    func isOn(_ route: String) -> Bool { route == rawValue || route.hasPrefix("\(rawValue) ") }
-}
-
-extension PushSettings {
-    /// Returns the route of messages to an address. Each provider has its own, so that one that is away delays no other.
-    func route(to target: PushTarget) -> String {
-        switch target {
-        case .apns(_, _, let isSandbox): isSandbox ? "apns sandbox" : "apns"
-        case .fcm: "fcm"
-        // The pattern in place of the host, because anyone may make up names that match it.
-        case .webPush(let subscription): "webpush \(hosts.first { subscription.url.isHost(matching: $0) } ?? "")"
-        }
     }
 }

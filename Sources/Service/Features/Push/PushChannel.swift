@@ -10,16 +10,15 @@ final class PushChannel: Channel {
     let family = OutboxFamily.push
     let limits: ChannelLimits
 
-    private let platform: Device.Platform
+    private let provider: any PushProvider
     private let push: PushSettings
     private let sources: PushSources
     private let client: PushClient
 
-    /// - Parameter platform: One that is set up.
     init(
-        _ platform: Device.Platform, _ push: PushSettings, _ sources: PushSources, _ shares: TenantShares, clock: Clock
+        _ provider: any PushProvider, _ push: PushSettings, _ sources: PushSources, _ shares: TenantShares, clock: Clock
     ) {
-        (self.platform, self.push, self.sources, name) = (platform, push, sources, platform.rawValue)
+        (self.provider, self.push, self.sources, name) = (provider, push, sources, provider.name)
         limits = ChannelLimits(
             slots: PushOutboxLimits.slots, tenantSlots: PushOutboxLimits.tenantSlots,
             timeoutSeconds: push.timeoutSeconds, keepsDead: false, minuteMax: { shares.push(of: $0) })
@@ -75,15 +74,14 @@ final class PushChannel: Channel {
         let id = ID<Device>(attempt.device)
         guard let device = try PushFeature.storedDevice(id, owner, in: db),
             let address = push.keys.open(device.address, context: PushFeature.place(of: id, owner)),
-            let target = PushTarget(stored: address)
+            let target = provider.target(stored: address)
         else { return nil }
         let badge = try BadgeLedger.counts(of: owner, at: now, in: db).total
         // The device shows this number already.
         if type == .badge, device.badge == badge { return nil }
         guard let shown = try shown(by: attempt, of: type, to: owner, at: now, in: db) else { return nil }
-        // A browser shows something for each message, so its alerts carry the withdrawals. Phones get them together,
-        // because their systems allow few messages in the background.
-        let isCarrying = platform == .webPush || type == .withdrawal
+        // Phones get withdrawals together, because their systems allow few messages in the background.
+        let isCarrying = Swift.type(of: provider).showsEachMessage || type == .withdrawal
         let own = type == .withdrawal ? [attempt.subject] : []
         let others =
             isCarrying
@@ -93,11 +91,11 @@ final class PushChannel: Channel {
             shown.content, badge: badge, tag: PushFeature.tag(type, attempt.subject), data: shown.data,
             isUrgent: shown.isUrgent, withdrawn: own + others.map(\.tag),
             secondsToLive: max(0, attempt.givesUpAt.seconds - now.seconds)
-        ).fitting(target)
+        ).fitting(target.address)
         // What does not fit goes with the next message.
         let carried = others.prefix(message.withdrawn.count - own.count)
         return PushDelivery(
-            attempt: attempt, owner: owner, device: id, type: type, platform: platform, target: target,
+            attempt: attempt, owner: owner, device: id, type: type, target: target,
             message: message, withdrawals: carried.map(\.number), registeredAt: device.registeredAt, client: client)
     }
 
@@ -148,7 +146,6 @@ struct PushDelivery: OutboxDelivery {
     let owner: Owner
     let device: ID<Device>
     let type: PushType
-    let platform: Device.Platform
     let target: PushTarget
     let message: PushMessage
     /// The numbers of the withdrawals that the message carries.
@@ -252,7 +249,6 @@ extension PushClient {
     /// Creates the client of the settings.
     convenience init(_ push: PushSettings, clock: Clock) {
         self.init(
-            apns: push.apns.map { APNs($0) }, fcm: push.fcm.map { FCM($0) }, webPush: push.webPush.map { WebPush($0) },
             allowsPrivate: push.allowsPrivate, certificates: push.certificates, timeoutSeconds: push.timeoutSeconds,
             clock: { clock.now() }, observer: Exits.pushObserver)
     }

@@ -127,7 +127,7 @@ import Values
         let found = try await look(at: proxy.url + "/", token: service.token(for: .user("ada")))
         DoctorTests.expect(.good, "public address", "answers", in: found)
         DoctorTests.expect(.warning, "HTTP version", "HTTP/1.1", in: found)
-        DoctorTests.expect(.warning, "fences", "/metrics and /readyz can be reached", in: found)
+        DoctorTests.expect(.warning, "private paths", "/metrics and /readyz can be reached", in: found)
         DoctorTests.expect(.good, "entity tags", "", in: found)
         DoctorTests.expect(.good, "stream", "the first event arrives after", in: found)
         DoctorTests.expect(.good, "stream", "the next event or heartbeat arrives", in: found)
@@ -229,7 +229,7 @@ import Values
             in: try await look(at: "http://127.0.0.1:\(wrong.port)", token: nil))
     }
 
-    @Test func tagsThatTheServiceDoesNotRecognize_areFound_andFencesThatStand() async throws {
+    @Test func tagsThatTheServiceDoesNotRecognize_areFound_andPrivatePathsThatAreClosed() async throws {
         let proxy = try ScriptedReceiver { request in
             if request.line.contains("/metrics") || request.line.contains("/readyz") { return .status(403) }
             return .status(
@@ -239,7 +239,7 @@ import Values
         let found = try await look(at: "http://127.0.0.1:\(proxy.port)", token: nil)
         DoctorTests.expect(
             .warning, "entity tags", "they arrive changed (W/\"1\"), compressed by gzip, so polls transfer", in: found)
-        DoctorTests.expect(.good, "fences", "cannot be reached from here", in: found)
+        DoctorTests.expect(.good, "private paths", "cannot be reached from here", in: found)
         DoctorTests.expect(.fault, "clock", "ahead of", in: found)
     }
 }

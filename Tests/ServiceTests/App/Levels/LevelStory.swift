@@ -268,11 +268,11 @@ extension LevelStory {
         """,
         """
         INSERT INTO outbox (tenant, lane, route, id, user_id, type, subject, slot, data, state, version, created_at, due_at,
-            patient_until, gives_up_at, attempts, fence)
+            patient_until, gives_up_at, attempts, lease)
         VALUES ('default', 'other', 'other', 'm1', 'ada', 'test', 'test', 'test', '{}', 0, 1, 1, 1, 1, 4102444800000000, 0, 0)
         """,
         """
-        INSERT INTO outbox_lanes (tenant, lane, route, user_id, next_at, waits_from, fence, failures)
+        INSERT INTO outbox_lanes (tenant, lane, route, user_id, next_at, waits_from, lease, failures)
         VALUES ('default', 'other', 'other', 'ada', 1, 1, 0, 0)
         """,
         """

@@ -126,7 +126,7 @@ import Values
         for (time, newest) in [(at, Int64.min), (at, at.microseconds), (Timestamp(microseconds: .min), .max)] {
             let cut = AuditCut(through: 1, hash: hash, at: Timestamp(microseconds: newest), keptDays: days)
             try await service.app.store.write { db in
-                try AuditLog(backends: Backends(), fence: .open).append(
+                try AuditLog(backends: Backends(), gate: .open).append(
                     [AuditNotes(tenant: "default", at: time, .retention(cut, 1))], in: db)
             }
         }
@@ -141,7 +141,7 @@ import Values
         let rows = try #require(PersonRows(AuditFeature.entries))
         try await service.app.store.write { db in
             try runner.write(as: .system(tenant: "default"), in: db) {
-                _ = try rows.step(isFenced: true)?.run("backend", nil, $0)
+                _ = try rows.step(isClosed: true)?.run("backend", nil, $0)
             }
         }
         #expect(try faults().isEmpty)
@@ -189,7 +189,7 @@ import Values
                 INSERT INTO \(AuditFeature.heads, unscoped: Self.tampering) (tenant, sequence, hash)
                 VALUES ('default', 3, \(cut.hash))
                 """)
-            try AuditLog(backends: Backends(), fence: .open).append(
+            try AuditLog(backends: Backends(), gate: .open).append(
                 [AuditNotes(tenant: "default", at: at, .retention(cut, 3))], in: db)
         }
         #expect(try faults().isEmpty)
@@ -227,7 +227,7 @@ import Values
                 isCounted: false)
             try await service.app.store.write { db in
                 let item = AuditNotes.Item(outcome: .accepted)
-                try AuditLog(backends: Backends(), fence: .open).append(
+                try AuditLog(backends: Backends(), gate: .open).append(
                     [AuditNotes(tenant: "default", at: at, .each(act, [item]))], in: db)
             }
         }

@@ -124,7 +124,7 @@ import Values
             try await Self.passSecond(first, step: 60)
             seconds += 1
         }
-        #expect(seconds >= ErasureLimits.fencePauseSeconds + ErasureLimits.logPauseSeconds)
+        #expect(seconds >= ErasureLimits.closingPauseSeconds + ErasureLimits.logPauseSeconds)
     }
 
     /// A transaction began before the round of an erasure, and does not know of it. The round waits for it, and it is
@@ -150,8 +150,8 @@ import Values
         #expect(try await first.call("DELETE", "/v1/users/\(ErasedTown.ada)", as: .service()).status == 202)
         for _ in 0..<10 { try await Self.passSecond(first) }
         #expect(try await !Self.isDone(first))
-        #expect(try Self.row(first).contains("step: \(ErasureFeature.fenceStep)"))
-        runner.fence.lookAgain()
+        #expect(try Self.row(first).contains("step: \(ErasureFeature.closingStep)"))
+        runner.gate.lookAgain()
         released.open()
         try await eventually("it is refused") { outcome.withLock { $0 } != nil }
         #expect(throws: Failure.self) { try outcome.withLock { $0 }?.get() }
@@ -175,7 +175,7 @@ import Values
         for _ in 0..<5 { _ = reader.limiter.bucket(of: ada, at: known.clock.now())?.take(at: known.clock.now()) }
         let runner = TransactionRunner(
             reader: reader, tenants: service.tenants, appendEvents: service.appendEvents,
-            appendNotes: service.appendNotes, fence: PersonFence { _ in isClosing.withLock { $0 } ? [ada.owner] : [] })
+            appendNotes: service.appendNotes, gate: ErasureGate { _ in isClosing.withLock { $0 } ? [ada.owner] : [] })
         let (held, released) = (Gate(), Gate())
         try first.app.store.write { db in
             try db.run("LOCK TABLE rate_counts IN EXCLUSIVE MODE")
@@ -194,7 +194,7 @@ import Values
             "SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE c.relname = 'rate_counts'"
         try await eventually("it waits") { try server.run(["\(waiting) AND NOT granted"], in: name) == "1" }
         isClosing.withLock { $0 = true }
-        runner.fence.lookAgain()
+        runner.gate.lookAgain()
         released.open()
         try await eventually("it ends") { shared.withLock { $0 } != nil }
         try shared.withLock { $0 }?.get()

@@ -122,7 +122,7 @@ import Values
         try service.app.store.writeAndWait { db in
             try db.run("UPDATE \(ErasureFeature.erasures, unscoped: why) SET \(changes)")
         }
-        service.app.runner.fence.lookAgain()
+        service.app.runner.gate.lookAgain()
     }
 
     /// In the last seconds, what names the person is refused, and can be repeated. All else continues.

@@ -120,6 +120,14 @@ import Values
         (#"{"platform":"apns","token":"00","app":"com.a\r\nx-b: c"}"#, "/app"),
         (#"{"platform":"fcm","token":"a b"}"#, "/token"), (#"{"platform":"fcm","token":"a","app":"b"}"#, "/app"),
         (#"{"platform":"webpush","token":"a"}"#, "/token /subscription"),
+        (#"{"platform":"webpush","subscription":null}"#, "/subscription"),
+        (
+            #"{"platform":"webpush","subscription":{"endpoint":"https://127.0.0.1/a","keys":null}}"#,
+            "/subscription/keys"
+        ),
+        (#"{"platform":"fcm","token":"a","subscription":{}}"#, "/subscription"),
+        (#"{"platform":"fcm","token":"a","environment":"sandbox"}"#, "/environment"),
+        (#"{"platform":7,"token":"a"}"#, "/platform"), (#"{"token":"a"}"#, "/platform"),
         (subscription(key: "AAAA"), "/subscription/keys/p256dh"),
         (subscription(key: "no base64!"), "/subscription/keys/p256dh"),
         (subscription(auth: "AAAA"), "/subscription/keys/auth"),

@@ -88,7 +88,7 @@ import Testing
                 try db.run(
                     """
                     INSERT INTO \(Outbox.messages, unscoped: .audit("a test")) (tenant, lane, route, id, user_id, device_id,
-                        type, subject, data, state, version, created_at, due_at, patient_until, gives_up_at, attempts, fence)
+                        type, subject, data, state, version, created_at, due_at, patient_until, gives_up_at, attempts, lease)
                     VALUES ('', 'push:x', 'apns', '', \("u\(number)"), 'd', 'test', 'test', '', 0, 1, 0, 0, 0, 1, 0, 0)
                     """)
             }
@@ -111,7 +111,7 @@ import Testing
         try await probe.notify("ben")
         _ = try await probe.messages(2)
         try await eventually("the other outcome is stored") { try probe.rows("device_id = 'good' AND state = 1") == 1 }
-        #expect(try probe.rows("device_id = 'bad' AND fence <> 0") == 1)
+        #expect(try probe.rows("device_id = 'bad' AND lease <> 0") == 1)
         try await PushContention.allow(in: probe.service)
         try await eventually("it is stored as soon as possible") {
             try probe.rows("device_id = 'bad' AND state = 1") == 1

@@ -46,7 +46,7 @@ import Values
         let clock = probe.service.clock
         try await eventually(
             "it is withdrawn, and nothing is left",
-            step: { if (try? probe.rows("fence <> 0")) == 0 { clock.advance(seconds: 1) } }
+            step: { if (try? probe.rows("lease <> 0")) == 0 { clock.advance(seconds: 1) } }
         ) {
             try probe.sent.all.dropFirst().flatMap(\.withdrawn) == [first] && probe.rows() == 0
         }
@@ -296,7 +296,8 @@ import Values
             try probe.remove(former, in: $0)
         }
         #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.count == 1)
-        #expect(try probe.rows("state = 0 AND fence = 0") == 1)
+        // The sender may have begun the next attempt.
+        try await eventually("the message waits") { try probe.rows("state = 0 AND lease = 0") == 1 }
         let present = try await probe.delivery(of: id, to: "phone")
         try await probe.service.app.store.write {
             try probe.remove(present, in: $0)
@@ -313,7 +314,7 @@ import Values
         try await probe.notify()
         try await probe.notify()
         _ = try await probe.messages(1)
-        try await eventually("the first waits") { try probe.rows("attempts = 1 AND fence = 0") == 1 }
+        try await eventually("the first waits") { try probe.rows("attempts = 1 AND lease = 0") == 1 }
         #expect(try probe.rows("state = 0") == 2)
         let now = probe.service.clock.now
         let next = try probe.service.app.store.read { try Outbox.nextDue("apns", after: now, in: $0) }
@@ -326,7 +327,7 @@ import Values
         try await probe.register("phone")
         let (first, second) = (try await probe.notify(), try await probe.notify())
         _ = try await probe.messages(1)
-        try await eventually("the first waits") { try probe.rows("attempts = 1 AND fence = 0") == 1 }
+        try await eventually("the first waits") { try probe.rows("attempts = 1 AND lease = 0") == 1 }
         probe.answers.withLock { $0 = [:] }
         probe.service.clock.advance(seconds: 19)
         #expect(probe.sent.all.count == 1)
@@ -382,7 +383,7 @@ import Values
         for number in 0..<3 { try await probe.register("d\(number)", of: "u\(number)") }
         for number in 0..<3 { try await probe.notify("u\(number)") }
         #expect(try await probe.messages(2).count == 2)
-        try await eventually("the attempts are stored") { try probe.rows("fence <> 0") == 0 }
+        try await eventually("the attempts are stored") { try probe.rows("lease <> 0") == 0 }
         #expect(try probe.rows("state = 0 AND type = 'notification'") == 1)
         probe.service.clock.advance(seconds: 60)
         #expect(Set(try await probe.messages(3, advancing: 1).map(\.device)).count == 3)
@@ -472,7 +473,7 @@ extension PushProbe {
                 WHERE o.subject = \(subject) AND o.device_id = \(device)
                 """)
             let due = Outbox.Due(id: lane ?? 0, tenant: "default", owner: nil, isEarly: false)
-            return try Outbox.begin([due], by: channel, fence: 7, at: now, in: db)
+            return try Outbox.begin([due], by: channel, lease: 7, at: now, in: db)
         }
         return try #require(begun.first)
     }

@@ -50,6 +50,27 @@ import Threads
         }
     }
 
+    /// A deleted device leaves nothing that waits, so no attempt would find out that the provider is back.
+    @Test func downProvider_isShown_whileMessagesWait() async throws {
+        let probe = try PushProbe()
+        let devices = (0..<OutboxLimits.failuresMax).map { "d\($0)" }
+        probe.answers.withLock { for device in devices { $0[device] = (503, [], "") } }
+        for device in devices { try await probe.register(device, "fcm") }
+        func isDown(_ value: Int) async throws -> Bool {
+            try await probe.service.anyone.get("/metrics").text
+                .contains(#"bellhop_outbox_routes_down{channel="fcm"} \#(value)"#)
+        }
+        try await probe.notify()
+        _ = try await probe.messages(devices.count)
+        try await eventually("the provider is down") { try await isDown(1) }
+        for device in devices {
+            #expect(try await probe.service.call("DELETE", "/v1/devices/\(device)", as: .user("ada")).status == 204)
+        }
+        try await eventually("nothing waits", step: { probe.service.clock.advance(seconds: 5) }) {
+            try await isDown(0)
+        }
+    }
+
     @Test func keys_areNewEachTime_andUsable() throws {
         let (status, text) = try BellhopProcess(["push", "keys"]).finish()
         #expect(status == 0)
@@ -59,7 +80,7 @@ import Threads
             "jwtSecret": TestService.secret, "pushKeys": lines[0][1], "vapidKey": lines[1][1],
             "vapidContact": "mailto:ops@example.com",
         ])
-        let publicKey = try #require(settings.push?.webPush?.publicKey)
+        let publicKey = try #require(settings.push?.provider(of: "webpush")?.publicKey)
         #expect(text.contains("# The public key of the pair: \(publicKey)"))
         #expect(try BellhopProcess(["push", "keys"]).finish().text != text)
     }

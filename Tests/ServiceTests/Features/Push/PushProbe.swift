@@ -59,6 +59,16 @@ final class PushProbe: Sendable {
         "vapidKey": RFC4648.encodeURL(PrivateKey().scalar ?? []), "vapidContact": "mailto:ops@example.com",
     ]
 
+    /// Settings for APNs.
+    ///
+    /// - Parameter directory: Receives the file with the key.
+    static func phones(_ directory: TemporaryDirectory) throws -> [String: String] {
+        [
+            "apnsKey": try directory.write(try providerKeys.get().curve, to: "apns.p8"), "apnsKeyId": "K1",
+            "apnsTeam": "T1", "apnsTopic": "com.example.app",
+        ]
+    }
+
     let service: TestService
     let provider: ScriptedReceiver
     let sent = Collected<Sent>()
@@ -79,17 +89,16 @@ final class PushProbe: Sendable {
             return .json(answer?.status ?? 200, answer?.body ?? "{}", answer?.lines ?? [])
         }
         let address = "http://127.0.0.1:\(provider.port)"
-        let (curve, rsa) = try Self.providerKeys.get()
+        let (_, rsa) = try Self.providerKeys.get()
         let account: JSON = [
             "project_id": "demo", "client_email": "a@demo.example", "private_key": .string(rsa),
             "token_uri": .string("\(address)/token"),
         ]
-        let settings = [
-            "apnsKey": try directory.write(curve, to: "apns.p8"), "apnsKeyId": "K1", "apnsTeam": "T1",
-            "apnsTopic": "com.example.app", "apnsURL": address,
-            "fcmAccount": try directory.write(String(decoding: account.data, as: UTF8.self), to: "fcm.json"),
+        let settings = try [
+            "apnsURL": address,
+            "fcmAccount": directory.write(String(decoding: account.data, as: UTF8.self), to: "fcm.json"),
             "fcmURL": address,
-        ].merging(Self.browsers) { $1 }.merging(overrides) { $1 }
+        ].merging(Self.phones(directory)) { $1 }.merging(Self.browsers) { $1 }.merging(overrides) { $1 }
         if replicas {
             (service, other) = try TestService.startReplicas(settings)
         } else {
@@ -161,7 +170,7 @@ final class PushProbe: Sendable {
         }
         try await eventually(
             "\(count) messages arrive",
-            step: { if seconds > 0, (try? rows("fence <> 0")) == 0 { service.clock.advance(seconds: seconds) } }
+            step: { if seconds > 0, (try? rows("lease <> 0")) == 0 { service.clock.advance(seconds: seconds) } }
         ) {
             sent.all.count >= count
         }
@@ -169,12 +178,13 @@ final class PushProbe: Sendable {
     }
 
     /// Returns a channel to Apple's push service that nothing has started.
-    func channel(_ platform: Domain.Device.Platform = .apns) throws -> PushChannel {
+    func channel(_ platform: String = "apns") throws -> PushChannel {
         let sources = PushSources(
             notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
             preferences: PreferencesFeature.preferences(of:in:))
         let (push, reader) = (try #require(service.app.runner.settings.push), service.app.runner.reader)
-        return PushChannel(platform, push, sources, reader.limiter.shares, clock: service.clock.clock)
+        let provider = try #require(push.provider(of: platform))
+        return PushChannel(provider, push, sources, reader.limiter.shares, clock: service.clock.clock)
     }
 
     /// Returns the number of rows in the outbox.
@@ -198,7 +208,7 @@ final class PushProbe: Sendable {
     /// Waits until the results of all attempts are stored and nothing is due.
     func settled() async throws {
         try await eventually("nothing is left to do") {
-            try lanes("fence <> 0 OR next_at <= \(service.clock.now)") == 0
+            try lanes("lease <> 0 OR next_at <= \(service.clock.now)") == 0
         }
     }
 }

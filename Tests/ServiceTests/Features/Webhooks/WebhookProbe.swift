@@ -97,7 +97,7 @@ struct WebhookProbe: Sendable {
 
     /// Waits until the results of all attempts are stored.
     func settled() async throws {
-        try await eventually("no attempt is left") { try rows("state = 0 AND fence <> 0") == 0 }
+        try await eventually("no attempt is left") { try rows("state = 0 AND lease <> 0") == 0 }
     }
 }
 

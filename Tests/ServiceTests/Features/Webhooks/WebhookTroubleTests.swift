@@ -303,14 +303,14 @@ import Values
         try await a.app.store.write { db in
             try db.run(
                 """
-                UPDATE \(Outbox.messages, unscoped: .audit("a test")) SET due_at = \(now), attempts = 1, fence = 1
+                UPDATE \(Outbox.messages, unscoped: .audit("a test")) SET due_at = \(now), attempts = 1, lease = 1
                 WHERE number = (SELECT min(number) FROM outbox)
                 """)
             try db.run(
                 """
                 UPDATE \(Outbox.lanes, unscoped: .audit("a test"))
-                SET next_at = \(now.adding(seconds: 60)), waits_from = \(now), fence = 1
-                WHERE lane = (SELECT lane FROM \(Outbox.messages, unscoped: .audit("a test")) WHERE fence = 1)
+                SET next_at = \(now.adding(seconds: 60)), waits_from = \(now), lease = 1
+                WHERE lane = (SELECT lane FROM \(Outbox.messages, unscoped: .audit("a test")) WHERE lease = 1)
                 """)
         }
         a.clock.advance(seconds: 31)

@@ -4,7 +4,7 @@ import Threads
 import Values
 
 /// Apple's push notification service: the requests, and the meaning of its answers.
-public final class APNs: Sendable {
+public final class APNs: PushProvider {
     /// What an operator has from Apple's developer account.
     public struct Account: Sendable {
         let key: PrivateKey
@@ -27,24 +27,105 @@ public final class APNs: Sendable {
         }
     }
 
+    /// The address of an app on a device.
+    public struct Address: PushAddress {
+        let token: String
+        let app: PushApp
+
+        public static let letter = UInt8(ascii: "a")
+
+        public var parts: [UInt8] { Array("\(app.isSandbox ? 1 : 0)\(app.id ?? "")\u{0}\(token)".utf8) }
+
+        /// A token is a number, whose digits may have either case. The app and the environment say how to reach the device.
+        public var device: [UInt8] { Array(token.lowercased().utf8) }
+
+        init(token: String, of app: PushApp = PushApp(id: nil, isSandbox: false)) {
+            (self.token, self.app) = (token, app)
+        }
+
+        public init?(parts: ArraySlice<UInt8>) {
+            guard let first = parts.first, let end = parts.firstIndex(of: 0), end > parts.startIndex else { return nil }
+            let id = String(decoding: parts[(parts.startIndex + 1)..<end], as: UTF8.self)
+            self.init(
+                token: String(decoding: parts[(end + 1)...], as: UTF8.self),
+                of: PushApp(id: id.isEmpty ? nil : id, isSandbox: first == UInt8(ascii: "1")))
+        }
+
+        public func payload(of message: PushMessage) -> [UInt8] { APNs.payload(message) }
+    }
+
+    public static let name = "apns"
+    public static let addressMember = "token"
+    public static let hasApps = true
+
+    private static let key = PushSetting("apnsKey", "APNs: file with the .p8 key of Apple's developer account.")
+    private static let keyId = PushSetting("apnsKeyId", "APNs: id of that key.")
+    private static let team = PushSetting("apnsTeam", "APNs: id of the team.")
+    private static let topic = PushSetting("apnsTopic", "APNs: bundle id of the app, for devices that name none.")
+    private static let url = PushSetting("apnsURL", "APNs: another address, for tests and proxies.")
+    public static let settings = [key, keyId, team, topic, url]
+
     /// How long a provider token is used. Apple accepts one for at most 60 minutes, and at most one new one in 20.
     private static let tokenSeconds: Int64 = 40 * 60
 
     private let account: Account
     private let token = Locked<(text: String, madeAt: Timestamp)?>(nil)
 
-    public init(_ account: Account) { self.account = account }
+    init(_ account: Account) { self.account = account }
+
+    public convenience init?(_ values: PushSettingValues) throws {
+        let key = try values.value(inFileOf: Self.key) { text in
+            guard let key = try? PrivateKey(pem: text), key.algorithm == .es256 else {
+                throw PushSetting.Fault("is not a .p8 file of Apple: a private key of P-256 in PEM")
+            }
+            return key
+        }
+        let topic = try values.value(Self.topic) { text in
+            guard PushApp.isBundleID(text) else {
+                throw PushSetting.Fault(
+                    "must be a bundle id such as com.example.app: letters, digits, hyphens and dots")
+            }
+            return text
+        }
+        let url = try values.value(Self.url, PushSetting.address)
+        guard let key else { return nil }
+        let keyId = try values.text(Self.keyId, neededBy: Self.key, "the id of the key, 10 characters")
+        let team = try values.text(Self.team, neededBy: Self.key, "the id of the team, 10 characters")
+        guard let topic else { throw Self.topic.isMissing(neededBy: Self.key, "the bundle id of the app") }
+        self.init(Account(key: key, keyId: keyId, team: team, topic: topic, url: url))
+    }
+
+    // MARK: Devices
+
+    /// A token becomes part of a path. Anything but hexadecimal digits would be another path.
+    public func address(reading fields: inout Fields, of app: PushApp) -> Address {
+        let token = fields.string(Self.addressMember, bytesMax: AddressLimits.tokenBytesMax)
+        if !token.utf8.allSatisfy(\.isHexadecimal) {
+            fields.reject(Self.addressMember, "must have hexadecimal digits only, as APNs device tokens do")
+        } else if !token.utf8.count.isMultiple(of: 2) {
+            fields.reject(Self.addressMember, "must have two hexadecimal digits for each byte")
+        }
+        return Address(token: token, of: app)
+    }
+
+    public var absentDevice: Address? { Address(token: String(repeating: "0", count: 64)) }
+
+    public func service(of address: Address) -> String? { address.app.isSandbox ? "sandbox" : nil }
 
     // MARK: Requests
 
-    func request(
-        _ message: PushMessage, token: String, topic: String?, isSandbox: Bool, at now: Timestamp
-    ) -> OutboundPost {
+    public func send(_ message: PushMessage, to address: Address, in attempt: PushAttempt) {
+        let request = request(message, to: address, at: attempt.now)
+        let used = request.headers.first { $0.name == "authorization" }?.value
+        attempt.send(request) { [self] in outcome(status: $0, retryAfterSeconds: $1, body: $2, used: used) }
+    }
+
+    func request(_ message: PushMessage, to address: Address, at now: Timestamp) -> OutboundPost {
         let isBackground = if case .withdrawal = message.content { true } else { false }
         let isAlert = if case .alert = message.content { true } else { false }
         var headers = [
             (name: "authorization", value: "bearer \(providerToken(at: now))"),
-            (name: "apns-topic", value: topic ?? account.topic),
+            (name: "apns-topic", value: address.app.id ?? account.topic),
             (name: "apns-push-type", value: isBackground ? "background" : "alert"),
             // Apple delivers a background message only with priority 5, which saves power.
             (name: "apns-priority", value: isAlert ? "10" : "5"),
@@ -54,8 +135,8 @@ public final class APNs: Sendable {
         if !isBackground, !message.tag.isEmpty {
             headers.append((name: "apns-collapse-id", value: Self.collapseId(message.tag)))
         }
-        let url = isSandbox ? account.sandboxURL : account.url
-        return OutboundPost(url: "\(url)/3/device/\(token)", headers: headers, body: Self.payload(message))
+        let url = address.app.isSandbox ? account.sandboxURL : account.url
+        return OutboundPost(url: "\(url)/3/device/\(address.token)", headers: headers, body: Self.payload(message))
     }
 
     /// Returns the id under which the device shows a message. It removes the message by the same id.

@@ -4,7 +4,7 @@ import Threads
 import Values
 
 /// Web Push: messages to browsers (RFC 8030), encrypted for them (RFC 8291), signed by the service (RFC 8292).
-public final class WebPush: Sendable {
+public final class WebPush: PushProvider {
     /// The key pair that identifies the service to browsers and their push services (VAPID).
     public struct Account: Sendable {
         let key: PrivateKey
@@ -20,8 +20,25 @@ public final class WebPush: Sendable {
         public var publicKey: String { RFC4648.encodeURL(key.publicPoint) }
     }
 
+    public typealias Address = WebPushSubscription
+
+    public static let name = "webpush"
+    public static let addressMember = "subscription"
+    public static let showsEachMessage = true
+    public static let publicKeyMember: StaticString? = "webPushKey"
+
+    private static let key = PushSetting(
+        "vapidKey", "Web Push: private key, from bellhop push keys.", isSecret: true)
+    private static let contact = PushSetting(
+        "vapidContact", "Web Push: mailto: or https:// address for the operators of push services.")
+    private static let hosts = PushSetting(
+        "pushHosts",
+        "Web Push: hosts that subscriptions may name; *. for subdomains. Not set: Chrome's, Firefox's, Safari's, Edge's."
+    )
+    public static let settings = [key, contact, hosts]
+
     /// The push services of Chrome, Firefox, Safari and Edge.
-    public static let hosts = [
+    private static let usualServices = [
         "fcm.googleapis.com", "updates.push.services.mozilla.com", "web.push.apple.com", "*.notify.windows.com",
     ]
 
@@ -31,12 +48,111 @@ public final class WebPush: Sendable {
     private static let audiencesMax = 64
 
     private let account: Account
+    /// The hosts at which push services may be: a name, or `*.` and a domain.
+    public let services: [String]
+    private let allowsPrivate: Bool
     /// By the origin of the push service.
     private let tokens = Locked([String: (text: String, madeAt: Timestamp)]())
 
-    public init(_ account: Account) { self.account = account }
+    init(_ account: Account, services: [String] = [], allowsPrivate: Bool = false) {
+        (self.account, self.allowsPrivate) = (account, allowsPrivate)
+        self.services = services.isEmpty ? Self.usualServices : services
+    }
+
+    public convenience init?(_ values: PushSettingValues) throws {
+        let key = try values.value(Self.key) { text in
+            guard let scalar = RFC4648.decodeURL(text.utf8), let key = try? PrivateKey(p256: scalar) else {
+                throw PushSetting.Fault("must be a private key of P-256 in base64url: bellhop push keys makes one")
+            }
+            return key
+        }
+        let contact = try values.value(Self.contact, Self.requirePublic)
+        let services = try values.value(Self.hosts) { text in
+            try text.split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty }.map(Self.pattern)
+        }
+        guard let key else { return nil }
+        guard let contact else { throw Self.contact.mistake(Self.contactProblem) }
+        self.init(
+            Account(key: key, contact: contact), services: services ?? [], allowsPrivate: values.allowsPrivate)
+    }
+
+    // MARK: Settings
+
+    private static let contactProblem =
+        "must be mailto: or https:// with a public address at which the operators of push services reach you"
+
+    private static func requirePublic(_ text: String) throws(PushSetting.Fault) -> String {
+        let isPlain = text.utf8.allSatisfy {
+            $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">")
+        }
+        guard isPlain, let host = contactHost(text)?.lowercased(), isPublic(host) else {
+            throw PushSetting.Fault(contactProblem)
+        }
+        return text
+    }
+
+    private static func contactHost(_ text: String) -> String? {
+        if text.hasPrefix("mailto:") {
+            let parts = text.dropFirst("mailto:".count).prefix { $0 != "?" }.split(separator: "@")
+            return parts.count == 2 ? String(parts[1]) : nil
+        }
+        return text.hasPrefix("https://") ? try? OutboundURL(text).host : nil
+    }
+
+    /// Whether others can have a host of this name. Apple refuses contacts at the others.
+    private static func isPublic(_ host: String) -> Bool {
+        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+        guard labels.count > 1, labels.allSatisfy({ !$0.isEmpty }), let top = labels.last else { return false }
+        return !["localhost", "local", "invalid", "test", "internal"].contains(String(top))
+    }
+
+    /// Reads a host, or `*.` and a domain.
+    private static func pattern(_ text: String) throws(PushSetting.Fault) -> String {
+        let pattern = text.lowercased()
+        let host = pattern.hasPrefix("*.") ? String(pattern.dropFirst(2)) : pattern
+        guard (try? OutboundURL("https://\(host)/").host) == host else {
+            throw PushSetting.Fault("\(text) is not a host, such as push.example.com, nor *. and a domain")
+        }
+        return pattern
+    }
+
+    public var publicKey: String? { account.publicKey }
+
+    // MARK: Devices
+
+    public func address(
+        reading fields: inout Fields, of _: PushApp
+    ) throws(Failure) -> WebPushSubscription {
+        let subscription = try WebPushSubscription(reading: &fields, Self.addressMember)
+        if let problem = problem(of: subscription.url) { throw .invalid("/subscription/endpoint", problem) }
+        return subscription
+    }
+
+    /// An endpoint is input of a user, and the service sends requests to it.
+    private func problem(of url: OutboundURL) -> String? {
+        guard url.isEncrypted || allowsPrivate else { return "must begin with https://" }
+        guard services.contains(where: url.isHost(matching:)) else {
+            return "\(url.host) is not the host of a known push service"
+        }
+        guard !allowsPrivate else { return nil }
+        if let address = url.address, !address.isPublic { return "\(url.host) is a private address" }
+        return url.port == nil ? nil : "must use port 443"
+    }
+
+    public var absentDevice: WebPushSubscription? { nil }
+
+    /// The pattern in place of the host, because anyone may make up names that match it.
+    public func service(of subscription: WebPushSubscription) -> String? {
+        services.first { subscription.url.isHost(matching: $0) } ?? ""
+    }
 
     // MARK: Requests
+
+    public func send(_ message: PushMessage, to subscription: WebPushSubscription, in attempt: PushAttempt) {
+        attempt.send(request(message, to: subscription, at: attempt.now)) { [self] in
+            outcome(status: $0, retryAfterSeconds: $1, body: $2)
+        }
+    }
 
     func request(_ message: PushMessage, to subscription: WebPushSubscription, at now: Timestamp) -> OutboundPost {
         let headers = [

@@ -10,7 +10,7 @@ import Values
 ///
 /// On PostgreSQL a transaction may run while a round begins, and may be suspended at any moment. At its end it looks again
 /// if its knowledge is old (``requireSame(_:for:in:)``). By then the server knows it, and the erasure waits for it.
-final class PersonFence: Sendable {
+final class ErasureGate: Sendable {
     /// Returns the persons whose erasure is about to end.
     typealias Reading = @Sendable (DatabaseConnection) throws -> [Owner]
 
@@ -23,7 +23,7 @@ final class PersonFence: Sendable {
     private let state = Locked(State())
 
     /// Refuses nothing, for commands and tests.
-    static var open: PersonFence { PersonFence { _ in [] } }
+    static var open: ErasureGate { ErasureGate { _ in [] } }
 
     static let code = "erasure.closing"
 
@@ -109,7 +109,7 @@ struct ClosedPersons {
     }
 
     private static let failure = Failure.unavailable(
-        "A user whom the request names is being erased. Try again in some seconds.", code: PersonFence.code,
+        "A user whom the request names is being erased. Try again in some seconds.", code: ErasureGate.code,
         retryAfterSeconds: 5)
 }
 

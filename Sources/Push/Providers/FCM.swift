@@ -3,7 +3,7 @@ import OutboundHTTP
 import Values
 
 /// Firebase Cloud Messaging, HTTP v1: the requests, and the meaning of its answers.
-public final class FCM: Sendable {
+public final class FCM: PushProvider {
     /// A service account of a Firebase project.
     public struct Account: Sendable {
         let key: PrivateKey
@@ -50,15 +50,82 @@ public final class FCM: Sendable {
         }
     }
 
-    private let account: Account
-    let access: FCMAccess
+    /// The registration token of an app on a device.
+    public struct Address: PushAddress {
+        let token: String
 
-    public init(_ account: Account) {
-        self.account = account
-        access = FCMAccess()
+        public static let letter = UInt8(ascii: "f")
+
+        public var parts: [UInt8] { Array(token.utf8) }
+        public var device: [UInt8] { parts }
+
+        init(token: String) { self.token = token }
+
+        public init?(parts: ArraySlice<UInt8>) { token = String(decoding: parts, as: UTF8.self) }
+
+        public func payload(of message: PushMessage) -> [UInt8] { FCM.payload(message, token) }
     }
 
+    public static let name = "fcm"
+    public static let addressMember = "token"
+
+    private static let file = PushSetting("fcmAccount", "FCM: file with the service account's key (JSON).")
+    private static let url = PushSetting("fcmURL", "FCM: another address, for tests and proxies.")
+    public static let settings = [file, url]
+
+    private let account: Account
+    private let access = FCMAccess()
+
+    init(_ account: Account) { self.account = account }
+
+    public convenience init?(_ values: PushSettingValues) throws {
+        let account = try values.value(inFileOf: Self.file) { text in
+            do { return try Account(json: Array(text.utf8)) } catch { throw PushSetting.Fault("\(error)") }
+        }
+        let url = try values.value(Self.url, PushSetting.address)
+        guard var account else { return nil }
+        account.url = url ?? account.url
+        self.init(account)
+    }
+
+    // MARK: Devices
+
+    public func address(reading fields: inout Fields, of _: PushApp) -> Address {
+        let token = fields.string(Self.addressMember, bytesMax: AddressLimits.tokenBytesMax)
+        if !token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
+            fields.reject(Self.addressMember, "must have no spaces or control characters")
+        }
+        return Address(token: token)
+    }
+
+    public var absentDevice: Address? { Address(token: "no-such-device") }
+
     // MARK: Access tokens
+
+    private func askForAccess(in attempt: PushAttempt) {
+        attempt.ask(accessRequest(at: attempt.now)) { [access] outcome, body in
+            let now = attempt.now
+            switch outcome {
+            case .answered(200, _):
+                if let token = FCM.accessToken(body) {
+                    return access.received(.token(token.text), seconds: token.seconds, at: now)
+                }
+                access.received(.failure(.failed(reason: "access_token", retryAfterSeconds: nil)), at: now)
+            case .answered(400..<500, let seconds):
+                let isBusy = outcome == .answered(status: 429, retryAfterSeconds: seconds)
+                access.received(
+                    .failure(
+                        isBusy
+                            ? .failed(reason: "access_token", retryAfterSeconds: seconds)
+                            : .misconfigured(reason: "access_token")), at: now)
+            case .answered(_, let seconds):
+                access.received(.failure(.failed(reason: "access_token", retryAfterSeconds: seconds)), at: now)
+            case .failed(.stopped): access.received(.failure(.interrupted), at: now)
+            case .failed(let failure):
+                access.received(.failure(.failed(reason: failure.rawValue, retryAfterSeconds: nil)), at: now)
+            }
+        }
+    }
 
     /// Returns the request for an access token (RFC 7523).
     func accessRequest(at now: Timestamp) -> OutboundPost {
@@ -85,10 +152,33 @@ public final class FCM: Sendable {
 
     // MARK: Messages
 
-    func request(_ message: PushMessage, token: String, accessToken: String) -> OutboundPost {
+    public func send(_ message: PushMessage, to address: Address, in attempt: PushAttempt) {
+        let post: @Sendable (String) -> Void = { [self] accessToken in
+            let request = request(message, to: address, accessToken: accessToken)
+            attempt.send(request) { [self] status, seconds, body in
+                let outcome = outcome(status: status, retryAfterSeconds: seconds, body: body, used: accessToken)
+                if outcome == .accepted { access.noteServed() }
+                return outcome
+            }
+        }
+        let need = access.need(at: attempt.now) { answer in
+            switch answer {
+            case .token(let accessToken): post(accessToken)
+            case .failure(let outcome): attempt.end(outcome)
+            }
+        }
+        switch need {
+        case .token(let accessToken): post(accessToken)
+        case .ask: askForAccess(in: attempt)
+        case .wait: break
+        case .refused: attempt.end(.failed(reason: "access_token", retryAfterSeconds: nil))
+        }
+    }
+
+    func request(_ message: PushMessage, to address: Address, accessToken: String) -> OutboundPost {
         OutboundPost(
             url: "\(account.url)/v1/projects/\(account.project)/messages:send",
-            headers: [(name: "authorization", value: "Bearer \(accessToken)")], body: Self.payload(message, token))
+            headers: [(name: "authorization", value: "Bearer \(accessToken)")], body: address.payload(of: message))
     }
 
     static func payload(_ message: PushMessage, _ token: String) -> [UInt8] {

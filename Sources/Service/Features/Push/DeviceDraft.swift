@@ -13,7 +13,7 @@ struct DeviceDraft: Sendable {
         let provider = try Self.provider(reading: &fields, push)
         app = fields.optionalString("app", bytesMax: AddressLimits.appBytesMax)
         environment = fields.optionalWord("environment") ?? .production
-        Self.checkMembers(app, environment, type(of: provider), &fields)
+        Self.checkMembers(of: type(of: provider), app: app, environment: environment, in: &fields)
         target = try provider.target(
             reading: &fields, of: PushApp(id: app, isSandbox: environment == .sandbox))
     }
@@ -34,7 +34,7 @@ struct DeviceDraft: Sendable {
 
     /// Refuses members that only other providers have.
     private static func checkMembers(
-        _ app: String?, _ environment: Device.Environment, _ provider: any PushProvider.Type, _ fields: inout Fields
+        of provider: any PushProvider.Type, app: String?, environment: Device.Environment, in fields: inout Fields
     ) {
         if let app, !PushApp.isBundleID(app) {
             fields.reject("app", "must be a bundle id: letters, digits, hyphens and dots")

@@ -1,6 +1,5 @@
 import BellhopClient
 import Database
-import Domain
 import Foundation
 import Push
 import TestSupport

@@ -25,8 +25,6 @@ public struct BookingMachine: ShownMachine {
         let set: JSON
     }
 
-    private struct Change: Decodable { let set: JSON }
-
     public init(bookingId: String) {
         self.bookingId = bookingId
     }
@@ -36,7 +34,7 @@ public struct BookingMachine: ShownMachine {
         Loading.Plan(name: "booking", path: path, events: ["booking:status_change"])
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<BookingCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = BookingMachine(bookingId: bookingId)
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -52,8 +50,7 @@ public struct BookingMachine: ShownMachine {
         }
         switch input {
         case .event(let event): actions += handle(event, now: now)
-        case .command("change", let arguments):
-            if let change = arguments.model(Change.self) { actions += self.change(change.set) }
+        case .command(.change(let set)): actions += change(set)
         case .restore:
             if let kept = input.restored(Kept.self), loading.restore() { merge(kept.booking) }
         case .waiting(let items):
@@ -88,7 +85,7 @@ public struct BookingMachine: ShownMachine {
         let before = stored?.status ?? early?.status
         guard merge(change) else { return [] }
         // The event carries the status; the rest of the booking, such as its start time, is fetched.
-        let fetch = loading.advance(.command("refresh", .null), plan, now: now).actions
+        let fetch = loading.refresh(plan)
         guard let before, before != change.status, !isReplayed else { return fetch }
         return [played(change.status.rawValue)] + fetch
     }
@@ -121,7 +118,7 @@ public struct BookingMachine: ShownMachine {
         }
         let refusal = FeatureAction.publish(
             name: "booking:refused", data: ["bookingId": .string(bookingId), "problem": problem])
-        return [refusal] + loading.advance(.command("refresh", .null), plan, now: now).actions
+        return [refusal] + loading.refresh(plan)
     }
 
     /// Applies a change, and returns whether it was newer.

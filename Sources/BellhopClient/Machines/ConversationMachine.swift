@@ -34,13 +34,6 @@ public struct ConversationMachine: ShownMachine {
         fileprivate var refusal: JSON?
     }
 
-    /// The parameters of a command.
-    private struct Parameters: Decodable {
-        let id: String?
-        let text: String?
-        let sequence: Int?
-    }
-
     /// The members of an answer that are sent only if they changed.
     private struct Changes: Decodable {
         let message: Bellhop.Message?
@@ -61,7 +54,7 @@ public struct ConversationMachine: ShownMachine {
 
     private var path: String { "/v1/conversations/\(conversationId.pathSegment)" }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<ConversationCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = ConversationMachine(conversationId: conversationId)
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -83,8 +76,7 @@ public struct ConversationMachine: ShownMachine {
         case .event(let event): actions += handle(event)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
-        case .command(let name, let arguments):
-            if let parameters = arguments.model(Parameters.self) { actions += command(name, parameters, now: now) }
+        case .command(let command): actions += self.command(command, now: now)
         case .restore: restore(input.restored())
         case .waiting(let items): wait(for: items)
         default: break
@@ -124,10 +116,10 @@ public struct ConversationMachine: ShownMachine {
     private mutating func wait(for items: [OutboxItem]) {
         for item in items {
             guard item.match("POST", "/v1/conversations/*/messages") == [conversationId],
-                let message = item.body?.model(Parameters.self), let id = message.id, let text = message.text,
+                let message = item.body?.model(Bellhop.SendMessageBody.self), let id = message.id,
                 !sending.contains(where: { $0.id == id })
             else { continue }
-            sending.append(Outgoing(id: id, text: text, sentAt: item.createdAt, request: item.answerName))
+            sending.append(Outgoing(id: id, text: message.text, sentAt: item.createdAt, request: item.answerName))
         }
     }
 
@@ -170,24 +162,22 @@ public struct ConversationMachine: ShownMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ parameters: Parameters, now: Int) -> [FeatureAction] {
-        let id = parameters.id ?? ""
+    private mutating func command(_ command: ConversationCommand, now: Int) -> [FeatureAction] {
         switch command {
-        case "send": return post(Outgoing(id: id, text: parameters.text ?? "", sentAt: Moment.date(now)))
-        case "retry":
+        case .send(let id, let text): return post(Outgoing(id: id, text: text, sentAt: Moment.date(now)))
+        case .retry(let id):
             guard let index = refused.firstIndex(where: { $0.id == id }) else { return [] }
             return post(Outgoing(id: id, text: refused.remove(at: index).text, sentAt: Moment.date(now)))
-        case "discard":
+        case .discard(let id):
             refused.removeAll { $0.id == id }
             return []
-        case "read":
-            isReadPending = parameters.sequence == nil && (!loading.isLoaded || loading.isKept)
-            return read(parameters.sequence)
-        case "earlier":
+        case .read(let sequence):
+            isReadPending = sequence == nil && (!loading.isLoaded || loading.isKept)
+            return read(sequence)
+        case .earlier:
             guard let next else { return [] }
             return [.fetch(path: "\(path)/messages?limit=50&cursor=\(next.pathSegment)", as: "earlier")]
-        case "delete": return [.send("DELETE", "\(path)/messages/\(id.pathSegment)", as: "delete")]
-        default: return []
+        case .delete(let id): return [.send("DELETE", "\(path)/messages/\(id.pathSegment)", as: "delete")]
         }
     }
 

@@ -54,7 +54,7 @@ public struct ConversationsMachine: ShownMachine {
         self.user = user
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<ConversationsCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = ConversationsMachine(user: user)
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -71,7 +71,7 @@ public struct ConversationsMachine: ShownMachine {
         }
         switch input {
         case .event(let event): actions += handle(event)
-        case .command("more", _):
+        case .command(.more):
             if let next {
                 actions.append(.fetch(path: "\(ConversationsMachine.plan.path)&cursor=\(next.pathSegment)", as: "more"))
             }

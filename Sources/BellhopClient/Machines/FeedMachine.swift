@@ -24,22 +24,19 @@ public struct FeedMachine: ShownMachine {
     private struct Pending: Sendable, Encodable {
         let name: String
         let postId: String
-        let set: Engaged
+        let set: Engagement
     }
 
     /// The user's own like or repost.
-    private struct Engaged: Sendable, Codable {
-        let liked: Bool?
-        let reposted: Bool?
+    public struct Engagement: Sendable, Hashable, Codable {
+        public var liked: Bool?
+        public var reposted: Bool?
 
-        func isIn(_ post: Bellhop.PostView) -> Bool {
+        public init(liked: Bool? = nil, reposted: Bool? = nil) { (self.liked, self.reposted) = (liked, reposted) }
+
+        fileprivate func isIn(_ post: Bellhop.PostView) -> Bool {
             (liked ?? post.liked) == post.liked && (reposted ?? post.reposted) == post.reposted
         }
-    }
-
-    private struct Parameters: Decodable {
-        let postId: String
-        let set: Engaged
     }
 
     private struct Counted: Decodable {
@@ -62,7 +59,7 @@ public struct FeedMachine: ShownMachine {
         self.user = user
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<FeedCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             let follow = follow.forAnotherUser
             self = FeedMachine(user: user)
@@ -90,9 +87,9 @@ public struct FeedMachine: ShownMachine {
                 stored = FeedMachine.merged(kept.posts, stored, FeedMachine.storedMax)
             }
         case .waiting(let items): for item in items { wait(for: item) }
-        case .timer("banner"), .command("showNew", _): actions += showNew()
-        case .command("engage", let parameters): actions += parameters.model().map { engage($0) } ?? []
-        case .command("more", _):
+        case .timer("banner"), .command(.showNew): actions += showNew()
+        case .command(.engage(let id, let set)): actions += engage(id, set)
+        case .command(.more):
             if let next { actions.append(.fetch(path: "\(FeedMachine.first)&cursor=\(next.pathSegment)", as: "more")) }
         default: break
         }
@@ -118,7 +115,7 @@ public struct FeedMachine: ShownMachine {
         for (place, isLike) in [("likes", true), ("reposts", false)] {
             for (method, isSet) in [("PUT", true), ("DELETE", false)] {
                 guard let id = item.match(method, "/v1/posts/*/\(place)/me")?.first else { continue }
-                let set = Engaged(liked: isLike ? isSet : nil, reposted: isLike ? nil : isSet)
+                let set = Engagement(liked: isLike ? isSet : nil, reposted: isLike ? nil : isSet)
                 pending.append(Pending(name: item.answerName, postId: id, set: set))
             }
         }
@@ -126,11 +123,11 @@ public struct FeedMachine: ShownMachine {
 
     /// Turns `stream:ready` into a refresh once the feed is loaded: posts are only delivered as they are made, so posts
     /// made while the stream was down are fetched.
-    private func asked(_ input: FeatureInput) -> FeatureInput {
+    private func asked(_ input: FeatureInput<FeedCommand>) -> FeatureInput<FeedCommand> {
         guard case .event(let event) = input, event.name == "stream:ready", loading.isLoaded, loading.isCovered else {
             return input
         }
-        return .command("refresh", .null)
+        return .refresh
     }
 
     private mutating func take(_ answer: ClassifiedAnswer) {
@@ -192,14 +189,12 @@ public struct FeedMachine: ShownMachine {
         return [.fetch(path: FeedMachine.first, as: "anew")]
     }
 
-    private mutating func engage(_ parameters: Parameters) -> [FeatureAction] {
-        guard let post = posts.first(where: { $0.id == parameters.postId }), !parameters.set.isIn(post) else {
-            return []
-        }
+    private mutating func engage(_ id: String, _ set: Engagement) -> [FeatureAction] {
+        guard let post = posts.first(where: { $0.id == id }), !set.isIn(post) else { return [] }
         count += 1
-        pending.append(Pending(name: "engage-\(count)", postId: parameters.postId, set: parameters.set))
-        let path = "/v1/posts/\(parameters.postId.pathSegment)/\(parameters.set.liked != nil ? "likes" : "reposts")/me"
-        let isSet = parameters.set.liked ?? parameters.set.reposted ?? false
+        pending.append(Pending(name: "engage-\(count)", postId: id, set: set))
+        let path = "/v1/posts/\(id.pathSegment)/\(set.liked != nil ? "likes" : "reposts")/me"
+        let isSet = set.liked ?? set.reposted ?? false
         return [.send(isSet ? "PUT" : "DELETE", path, as: "engage-\(count)")]
     }
 
@@ -285,7 +280,7 @@ private struct FollowedPosts: Sendable {
     }
 
     /// - Parameter posts: The ids of the posts of the feed.
-    mutating func advance(_ input: FeatureInput, _ posts: [String]) -> [FeatureAction] {
+    mutating func advance(_ input: FeatureInput<FeedCommand>, _ posts: [String]) -> [FeatureAction] {
         switch input {
         case .event(let event): if !event.id.isEmpty, isWatched { lastEventId = event.id }
         case .watch(let isWatched): self.isWatched = isWatched

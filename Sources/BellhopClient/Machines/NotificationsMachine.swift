@@ -45,14 +45,6 @@ public struct NotificationsMachine: ShownMachine {
         let at: Date
     }
 
-    /// The parameters of a command.
-    private struct Parameters: Decodable {
-        let id: String?
-        let upTo: String?
-        let category: String?
-        let set: JSON?
-    }
-
     /// The parts of a notification's data that name a booking.
     private struct BookingData: Decodable {
         let bookingId: String
@@ -89,7 +81,7 @@ public struct NotificationsMachine: ShownMachine {
 
     public init() {}
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<NotificationsCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = NotificationsMachine()
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -117,8 +109,7 @@ public struct NotificationsMachine: ShownMachine {
         case .event(let event): actions += handle(event, now: now)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
-        case .command(let name, let arguments):
-            if let parameters = arguments.model(Parameters.self) { actions += command(name, parameters, now: now) }
+        case .command(let command): actions += self.command(command, now: now)
         case .restore: restore(input.restored())
         case .waiting(let items): for item in items { wait(for: item, now: now) }
         default: break
@@ -129,7 +120,7 @@ public struct NotificationsMachine: ShownMachine {
         let isShort = !isWhole && step.answer == nil && items.count < NotificationsMachine.storedMax / 2
         if isShort, !loading.isLoading, pending.isEmpty {
             isWhole = true
-            actions += receive(.command("refresh", .null), now: now)
+            actions += receive(.refresh, now: now)
         }
         return actions
     }
@@ -158,10 +149,9 @@ public struct NotificationsMachine: ShownMachine {
         let at = item.createdAt ?? Moment.date(now)
         if item.match("PUT", "/v1/preferences") != nil {
             preferenceWrites.append(PreferenceWrite(name: name, set: body, isSent: true))
-        } else if item.match("PATCH", "/v1/notifications") != nil, let parameters = body.model(Parameters.self) {
-            let set = parameters.set?.model() ?? Bellhop.NotificationStateChange()
-            pending.append(
-                Pending(name: name, upTo: parameters.upTo, category: parameters.category, set: set, at: at))
+        } else if item.match("PATCH", "/v1/notifications") != nil {
+            guard let all = body.model(Bellhop.ChangeNotificationsBody.self) else { return }
+            pending.append(Pending(name: name, upTo: all.upTo, category: all.category, set: all.set, at: at))
         } else if let ids = item.match("PATCH", "/v1/notifications/*"), let set {
             pending.append(Pending(name: name, ids: ids, set: set, at: at))
         } else if let ids = item.match("DELETE", "/v1/notifications/*") {
@@ -183,7 +173,7 @@ public struct NotificationsMachine: ShownMachine {
             // Unarchived on another device: the notification is not in the list yet, so it is fetched.
             let held = Set(stored.map(\.id))
             guard update.state.archived == false, !held.isSuperset(of: update.ids) else { break }
-            return loading.advance(.command("refresh", .null), NotificationsMachine.plan, now: now).actions
+            return loading.refresh(NotificationsMachine.plan)
         default: apply(event, now: now)
         }
         return []
@@ -228,35 +218,29 @@ public struct NotificationsMachine: ShownMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ parameters: Parameters, now: Int) -> [FeatureAction] {
-        if command == "more" { return older(now: now) }
-        guard ["change", "changeAll", "remove", "prefer"].contains(command) else { return [] }
+    private mutating func command(_ command: NotificationsCommand, now: Int) -> [FeatureAction] {
         let name = "change-\(count + 1)"
         let at = Moment.date(now)
-        let set = parameters.set ?? .null
-        let change = set.model(Bellhop.NotificationStateChange.self) ?? Bellhop.NotificationStateChange()
-        let id = parameters.id ?? ""
-        let place = "/v1/notifications/\(id.pathSegment)"
         switch command {
-        case "prefer":
+        case .more: return older()
+        case .prefer(let set):
             preferenceWrites.append(PreferenceWrite(name: name, set: set))
             count += 1
             return putPreferences()
-        case "remove":
+        case .remove(let id):
             note(Pending(name: name, ids: [id], isRemoval: true, at: at))
-            return [.send("DELETE", place, as: name)]
-        case "change":
+            return [.send("DELETE", "/v1/notifications/\(id.pathSegment)", as: name)]
+        case .change(let id, let set):
             // A change that is already in effect needs no request.
-            if let item = items.first(where: { $0.id == id }), item.has(change) { return [] }
-            note(Pending(name: name, ids: [id], set: change, at: at))
-            return [.send("PATCH", place, set, as: name)]
-        default:
+            if let item = items.first(where: { $0.id == id }), item.has(set) { return [] }
+            note(Pending(name: name, ids: [id], set: set, at: at))
+            return [.send("PATCH", "/v1/notifications/\(id.pathSegment)", JSON(model: set), as: name)]
+        case .changeAll(let upTo, let category, let set):
             // Limited to the newest notification on the screen, so that later arrivals are not marked by mistake.
-            guard let upTo = parameters.upTo ?? items.first?.id else { return [] }
-            var body: [String: JSON] = ["upTo": .string(upTo), "set": set]
-            if let category = parameters.category { body["category"] = .string(category) }
-            note(Pending(name: name, upTo: upTo, category: parameters.category, set: change, at: at))
-            return [.send("PATCH", "/v1/notifications", .object(body), as: name)]
+            guard let upTo = upTo ?? items.first?.id else { return [] }
+            note(Pending(name: name, upTo: upTo, category: category, set: set, at: at))
+            let body = Bellhop.ChangeNotificationsBody(upTo: upTo, category: category, set: set)
+            return [.send("PATCH", "/v1/notifications", JSON(model: body), as: name)]
         }
     }
 
@@ -266,10 +250,10 @@ public struct NotificationsMachine: ShownMachine {
     }
 
     /// Fetches the next older notifications. After one was dropped, the list is fetched first, or there would be a gap.
-    private mutating func older(now: Int) -> [FeatureAction] {
+    private mutating func older() -> [FeatureAction] {
         if isCut, !isMorePending {
             isMorePending = true
-            return loading.advance(.command("refresh", .null), NotificationsMachine.plan, now: now).actions
+            return loading.refresh(NotificationsMachine.plan)
         }
         isMorePending = false
         guard let next, stored.count < NotificationsMachine.loadedMax else { return [] }
@@ -285,7 +269,7 @@ public struct NotificationsMachine: ShownMachine {
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
-        if name == "list", answer.isTaken, isMorePending { return older(now: now) }
+        if name == "list", answer.isTaken, isMorePending { return older() }
         if name.hasPrefix("more:") {
             if answer.isTaken, name == "more:\(next ?? "")" { lengthen(answer.page()) }
             return []

@@ -25,12 +25,7 @@ public struct RequestsMachine: ShownMachine {
         let status: Bellhop.UserRequest.Status?
     }
 
-    /// The parameters of a command.
-    private struct Parameters: Decodable {
-        let id: String?
-        let status: Bellhop.UserRequest.Status?
-        let draft: JSON?
-    }
+    private struct AnswerBody: Decodable { let status: Bellhop.UserRequest.Status? }
 
     private struct Confirmed: Decodable { let request: Bellhop.UserRequest? }
 
@@ -45,7 +40,7 @@ public struct RequestsMachine: ShownMachine {
 
     private var path: String { "/v1/requests?direction=\(direction.rawValue.pathSegment)&limit=50" }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<RequestsCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = RequestsMachine(direction: direction, user: user)
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -68,7 +63,7 @@ public struct RequestsMachine: ShownMachine {
         case .event(let event): handle(event)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
-        case .command(let name, let arguments): actions += command(name, arguments.model())
+        case .command(let command): actions += self.command(command)
         case .restore: if let kept = input.restored(Kept.self), loading.restore() { stored = kept.items }
         case .waiting(let items): for item in items { wait(for: item) }
         default: break
@@ -92,7 +87,7 @@ public struct RequestsMachine: ShownMachine {
     private mutating func wait(for item: OutboxItem) {
         let withdrawn = item.match("DELETE", "/v1/requests/*")
         guard let id = (withdrawn ?? item.match("PATCH", "/v1/requests/*"))?.first else { return }
-        let status = withdrawn == nil ? item.body?.model(Parameters.self)?.status : nil
+        let status = withdrawn == nil ? item.body?.model(AnswerBody.self)?.status : nil
         pending.append(Pending(name: item.answerName, id: id, status: status))
     }
 
@@ -146,17 +141,14 @@ public struct RequestsMachine: ShownMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ parameters: Parameters?) -> [FeatureAction] {
+    private mutating func command(_ command: RequestsCommand) -> [FeatureAction] {
         switch command {
-        case "settle":
-            guard let id = parameters?.id else { return [] }
-            return settle(id, parameters?.status)
-        case "see":
+        case .settle(let id, let status): return settle(id, status)
+        case .see:
             isSeeingPending = !loading.isLoaded || loading.isKept
             return see()
-        case "ask": return [.send("POST", "/v1/requests", parameters?.draft, as: "ask")]
-        case "more": return next.map { [.fetch(path: "\(path)&cursor=\($0.pathSegment)", as: "more:\($0)")] } ?? []
-        default: return []
+        case .ask(let draft): return [.send("POST", "/v1/requests", JSON(model: draft), as: "ask")]
+        case .more: return next.map { [.fetch(path: "\(path)&cursor=\($0.pathSegment)", as: "more:\($0)")] } ?? []
         }
     }
 

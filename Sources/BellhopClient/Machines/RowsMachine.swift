@@ -47,7 +47,7 @@ public struct RowsMachine: ShownMachine {
 
     public init(_ query: Query) { self.query = query }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<RowsCommand>, now: Int) -> [FeatureAction] {
         switch input {
         case .watch(let isWatched):
             if !isWatched { leave() }
@@ -61,11 +61,11 @@ public struct RowsMachine: ShownMachine {
                 leave()
             }
             return []
-        case .command("apply", let row):
+        case .command(.apply(let row)):
             if let id = row.id(query.column) { rows[id] = (rows[id] ?? .null).with(row.object ?? [:]) }
             return []
-        case .command("load", let parameters):
-            load(parameters["rows"].array ?? [])
+        case .command(.load(let rows)):
+            load(rows)
             return []
         case .user:
             var other = RowsMachine(query)

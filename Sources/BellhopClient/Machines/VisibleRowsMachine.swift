@@ -91,21 +91,21 @@ public struct VisibleRowsMachine: ShownMachine {
         self.limits = limits
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<VisibleRowsCommand>, now: Int) -> [FeatureAction] {
         switch input {
         case .start: return [.fetch(path: "/v1/config", as: "config")]
-        case .command("apply", let row):
+        case .command(.apply(let row)):
             if let id = row.id(table.column), ids.contains(id) {
                 rows[id] = (rows[id] ?? .null).with(row.object ?? [:])
                 restored.remove(id)
             }
             return []
-        case .command("show", let arguments): return show(arguments["ids"].array ?? [], now: now)
-        case .command("pause", _):
+        case .command(.show(let ids)): return show(ids, now: now)
+        case .command(.pause):
             leave()
             isPaused = true
-        case .command("resume", _): isPaused = false
-        case .command("stop", _): (isStopped, ids, rows, since) = (true, [], [:], nil)
+        case .command(.resume): isPaused = false
+        case .command(.stop): (isStopped, ids, rows, since) = (true, [], [:], nil)
         case .lifecycle(let isForeground):
             if !isForeground { leave() }
             self.isForeground = isForeground
@@ -157,9 +157,9 @@ public struct VisibleRowsMachine: ShownMachine {
         if placed.isEmpty { since = since ?? kept.since }
     }
 
-    private mutating func show(_ requested: [JSON], now: Int) -> [FeatureAction] {
+    private mutating func show(_ requested: [String], now: Int) -> [FeatureAction] {
         var seen: Set<String> = []
-        ids = requested.compactMap { $0.string ?? $0.int.map(String.init) }.filter { seen.insert($0).inserted }
+        ids = requested.filter { seen.insert($0).inserted }
         rows = rows.filter { seen.contains($0.key) }
         isStopped = false
         // Reported when the level is crossed, not at every step of a scroll.

@@ -6,7 +6,7 @@ import { same, sameList } from "./same.js";
 import type { FetchAction, Outcome, StoreAction } from "../actions.js";
 import type { ClientEvents } from "../contract.js";
 import type { Message, Problem, Thread } from "../features.js";
-import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, MachineEvent, StoreInputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
 
 type Unsent = Thread["sending"][number];
@@ -61,7 +61,7 @@ export function snapshot(
   return { conversationId, messages, sending, refused, unread, isLoaded, isRemoved, problem, hasEarlier };
 }
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"conversation">): Result {
   if (input.type === "user") return beginAnew(receive, initial(state), input);
   const events = ["message:created", "message:deleted"];
   const held = restored(state, input, restore);
@@ -126,7 +126,7 @@ function handle(state: State, { name, data }: MachineEvent): Result {
   return { state, actions: [] };
 }
 
-function command(state: State, input: StoreInput): Result {
+function command(state: State, input: InputOf<"conversation">): Result {
   switch (input.type) {
     case "send": {
       const message = { id: input.id, text: input.text, sentAt: new Date(input.now).toISOString() };

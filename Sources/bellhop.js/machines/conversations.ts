@@ -5,7 +5,7 @@ import { same, sameList } from "./same.js";
 import type { FetchAction, Outcome, StoreAction } from "../actions.js";
 import type { Conversation, LastMessage, Problem } from "../features.js";
 import type { MessageCreated } from "../models.js";
-import type { MachineEvent, StoreInput } from "./inputs.js";
+import type { InputOf, MachineEvent } from "./inputs.js";
 import type { Loading } from "./loading.js";
 
 type Item = Conversation;
@@ -55,7 +55,7 @@ export function initial(options?: { user?: string | null }): State {
 
 export const snapshot = ({ items, isLoaded, problem, hasMore }: State) => ({ items, isLoaded, problem, hasMore });
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"conversations">): Result {
   if (input.type === "user") return beginAnew(receive, initial(input), input);
   const held = restored(state, input, restore);
   const step = advance(held.loading, input, page);

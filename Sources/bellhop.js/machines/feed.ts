@@ -6,7 +6,7 @@ import { same, sameList } from "./same.js";
 import type { Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Feed, PostView as Post } from "../models.js";
-import type { MachineEvent, Refresh, StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, MachineEvent, Refresh, StoreInputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
 
 interface Pending {
@@ -63,7 +63,7 @@ export const snapshot = ({ posts, newCount, isMore, hasMore, isLoaded, problem }
   return { posts, newCount, isMore, hasMore, isLoaded, problem };
 };
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"feed">): Result {
   if (input.type === "user") {
     const { isWatched, isForeground, placed } = state;
     const begun = beginAnew(receive, { ...initial(input), isWatched, isForeground, placed }, input);
@@ -72,7 +72,7 @@ export function receive(state: State, input: StoreInput): Result {
   // Posts are only delivered as they are made, so posts made while the stream was down are fetched.
   const { name } = input.event ?? {};
   const isReconnected = name === "stream:ready" && state.loading.isLoaded && state.loading.isCovered;
-  const asked: StoreInput | Refresh = isReconnected ? { type: "refresh", now: input.now } : input;
+  const asked: InputOf<"feed"> | Refresh = isReconnected ? { type: "refresh", now: input.now } : input;
   const path = state.newest === null ? first : `${first}&since=${state.newest}`;
   const events = ["feed:new_post", "feed:post_removed"];
   const held = restored(state, input, restore);
@@ -102,7 +102,7 @@ const followed = ({ waiting, stored }: State) =>
 
 /** Subscribes to the counts of the shown posts while a screen watches them. The next filter begins with the changes
  * since the last one. */
-function follow(state: State, input: StoreInput): Result {
+function follow(state: State, input: InputOf<"feed">): Result {
   let next = state;
   if (input.type === "event" && input.event.id && state.isWatched) next = { ...next, lastEventId: input.event.id };
   if (input.type === "watch") next = { ...next, isWatched: input.watched };
@@ -126,7 +126,7 @@ export const kept = ({ loading, stored }: State) => loading.isLoaded ? { posts: 
 /** Without `newest`, the first answer is the whole first page: likes have changed, and posts were removed. */
 const restore = (state: State, { posts = [] }: { posts?: Post[] }): State => ({ ...state, stored: posts });
 
-function own(state: State, input: StoreInput): Result {
+function own(state: State, input: InputOf<"feed">): Result {
   switch (input.type) {
     case "event": return { state: handle(state, input.event), actions: [] };
     case "answer": return answered(state, input);
@@ -197,7 +197,7 @@ function showNew(state: State): Result {
   return { state: { ...next, newest: null }, actions: [{ do: "fetch", path: first, as: "anew" }] };
 }
 
-function engage(state: State, { postId, set }: StoreInputOf<"engage">): Result {
+function engage(state: State, { postId, set }: Extract<InputOf<"feed">, { type: "engage" }>): Result {
   const post = state.posts.find((one) => one.id === postId);
   const name = "liked" in set ? "liked" : "reposted";
   if (!post || post[name] === set[name]) return { state, actions: [] };

@@ -5,7 +5,7 @@ import { same, sameList } from "./same.js";
 import type { Outcome, StoreAction, PublishAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Notification, NotificationStateChange as Change, Page, Preferences } from "../models.js";
-import type { StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, StoreInputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
 
 type Item = Notification;
@@ -45,7 +45,7 @@ export interface State {
   loading: Loading;
 }
 
-type Command = StoreInputOf<"changeAll" | "remove" | "prefer"> | Extract<StoreInputOf<"change">, { id: string }>;
+type Command = Extract<InputOf<"notifications">, { type: "change" | "changeAll" | "remove" | "prefer" }>;
 
 interface Kept {
   items?: Item[];
@@ -80,7 +80,7 @@ export function initial(): State {
 export const snapshot = ({ items, preferences, isLoaded, problem, hasMore }: State) =>
   ({ items, preferences, isLoaded, problem, hasMore });
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"notifications">): Result {
   if (input.type === "user") return beginAnew(receive, initial(), input);
   // A known id is not new, even if the notification was archived or has dropped out of the list.
   const { name, data } = input.event ?? {};
@@ -117,7 +117,7 @@ const restore = (state: State, { items = [], preferences = state.storedPreferenc
   known: remember(state.known, items.map((item: Item) => item.id)),
 });
 
-function own(state: State, input: StoreInput): Result {
+function own(state: State, input: InputOf<"notifications">): Result {
   switch (input.type) {
     case "event": return handle(state, input);
     case "answer": return answered(state, input);

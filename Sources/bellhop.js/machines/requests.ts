@@ -5,7 +5,7 @@ import { same, sameList } from "./same.js";
 import type { Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { UserRequest } from "../models.js";
-import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, MachineEvent, StoreInputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
 
 type Item = UserRequest;
@@ -56,7 +56,7 @@ export const kept = ({ loading, stored }: State) => loading.isLoaded ? { items: 
 
 const restore = (state: State, { items = [] }: { items?: Item[] }): State => ({ ...state, stored: items });
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"requests">): Result {
   if (input.type === "user") return beginAnew(receive, initial({ ...state, user: input.user }), input);
   const path = `/v1/requests?direction=${state.direction}&limit=50`;
   const events = ["request:created", "request:updated", "request:removed"];
@@ -81,7 +81,7 @@ export function receive(state: State, input: StoreInput): Result {
   return { state: same(state, shown), actions: [...actions, ...made.actions] };
 }
 
-function own(state: State, input: StoreInput, path: string): Result {
+function own(state: State, input: InputOf<"requests">, path: string): Result {
   switch (input.type) {
     case "event": return { state: handle(state, input.event), actions: [] };
     case "answer": return answered(state, input);
@@ -130,7 +130,7 @@ function see([newest]: Item[]): StoreAction[] {
 }
 
 /** Answers or withdraws a request. */
-function settle(state: State, { id, status }: StoreInputOf<"settle">): Result {
+function settle(state: State, { id, status }: Extract<InputOf<"requests">, { type: "settle" }>): Result {
   const known = state.items.find((one) => one.id === id);
   if (known && known.status !== "open") return { state, actions: [] };
   const as = `settle-${state.count + 1}`;

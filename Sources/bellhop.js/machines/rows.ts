@@ -6,7 +6,7 @@ import { same } from "./same.js";
 import type { Outcome } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Row } from "../types.js";
-import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, MachineEvent, StoreInputOf } from "./inputs.js";
 
 interface What {
   schema: string;
@@ -48,12 +48,12 @@ export function initial(
 
 export const snapshot = ({ rows, isPut, isStale, problem }: State) => ({ rows, isLive: isPut, isStale, problem });
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"rows">): Result {
   const made = own(state, input);
   return { state: same(state, made.state), actions: made.actions };
 }
 
-function own(state: State, input: StoreInput): Result {
+function own(state: State, input: InputOf<"rows">): Result {
   switch (input.type) {
     case "watch": return put(input.watched ? { ...state, isWatched: true } : leave({ ...state, isWatched: false }));
     case "lifecycle":

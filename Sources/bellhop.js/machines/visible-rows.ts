@@ -6,7 +6,7 @@ import type { Outcome, StoreAction } from "../actions.js";
 import type { ClientEvents } from "../contract.js";
 import type { Problem } from "../features.js";
 import type { Row } from "../types.js";
-import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, MachineEvent, StoreInputOf } from "./inputs.js";
 
 interface Limits {
   valuesMax: number;
@@ -73,12 +73,12 @@ export function initial(options: Partial<What> & { table: string; limits?: Parti
 
 export const snapshot = ({ ids, rows, isPut, problem }: State) => ({ ids, rows, isLive: isPut, problem });
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"visible-rows">): Result {
   const made = own(state, input);
   return { state: same(state, made.state), actions: made.actions };
 }
 
-function own(given: State, input: StoreInput): Result {
+function own(given: State, input: InputOf<"visible-rows">): Result {
   const state = changing(given, input);
   switch (input.type) {
     case "start": return { state, actions: [{ do: "fetch", path: "/v1/config", as: "config" }] };
@@ -120,7 +120,7 @@ function fresh(state: State): State {
 }
 
 /** Notes which rows are no longer those of the last start. */
-function changing(state: State, { type, event, row }: StoreInput): State {
+function changing(state: State, { type, event, row }: InputOf<"visible-rows">): State {
   if (state.restored.length === 0 || (type !== "event" && type !== "apply")) return state;
   const { column } = state.table;
   const { record, oldRecord, updates = {} } = event?.data ?? {};
@@ -128,7 +128,7 @@ function changing(state: State, { type, event, row }: StoreInput): State {
   return { ...state, restored: state.restored.filter((id) => !ids.includes(id)) };
 }
 
-function show(state: State, { ids, now }: StoreInputOf<"show">): Result {
+function show(state: State, { ids, now }: Extract<InputOf<"visible-rows">, { type: "show" }>): Result {
   const unique = [...new Set(ids.map(String))];
   const rows = Object.fromEntries(unique.filter((id) => id in state.rows).map((id) => [id, state.rows[id]]));
   const level = levels.find(({ above }) => unique.length > above);

@@ -16,7 +16,7 @@ const list = (folder) => readdirSync(new URL(folder, sources)).map((name) => `${
 /** Milliseconds end in `Ms` in TypeScript, as is usual there, and in `Milliseconds` in Swift. A machine begins with
  * `initial` in TypeScript and with `init` in Swift. */
 const spelled = (name) => name.replaceAll("Milliseconds", "Ms").replaceAll("milliseconds", "ms")
-  .replace(/^init$/, "initial");
+  .replace(/^init$/, "initial").replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
 
 // MARK: TypeScript
 
@@ -38,6 +38,24 @@ function discriminants(node, member, aliases) {
   };
   visit(node);
   return found;
+}
+
+/** Returns the commands of each store, and their members as `command.member`. */
+function commandsOf(name) {
+  const node = parsed(name).statements.find((one) => ts.isInterfaceDeclaration(one) && one.name.text === "Commands");
+  return Object.fromEntries(node.members.map((store) => {
+    const found = [];
+    store.type.forEachChild(function visit(part) {
+      if (ts.isTypeLiteralNode(part)) found.push(part);
+      else part.forEachChild(visit);
+    });
+    const all = ts.isTypeLiteralNode(store.type) ? [store.type] : found;
+    const commands = all.flatMap((one) => discriminants(one, "type", new Map()).flatMap((command) => {
+      const members = one.members.map((member) => member.name.getText()).filter((member) => member !== "type");
+      return [command, ...members.map((member) => `${spelled(command)}.${member}`)];
+    }));
+    return [store.name.getText().replaceAll('"', ""), commands];
+  }));
 }
 
 /** Returns the names of a TypeScript machine. */
@@ -90,6 +108,15 @@ function cases(text, name) {
   });
 }
 
+/** Returns the cases of a Swift enum, and their labels as `case.label`. */
+function commands(text, name) {
+  return body(text, new RegExp(`^ *${modifiers}enum ${name}\\b`)).flatMap((line) => {
+    const [, command, members] = /^case (\w+)(?:\((.*)\))?$/.exec(line) ?? [];
+    if (!command) return [];
+    return [command, ...[...(members ?? "").matchAll(/(\w+): /g)].map(([, label]) => `${command}.${label}`)];
+  });
+}
+
 /** Whether a declaration of a property has a body that computes it. */
 const isComputed = (rest) => /^: [^=]*\{/.test(rest);
 
@@ -122,6 +149,13 @@ function swift(text, machine, all) {
   const variables = [...text.matchAll(new RegExp(`^ *${modifiers}var (\\w+)(.*)$`, "gm"))];
   const computed = variables.filter(([, , rest]) => isComputed(rest)).map(([, name]) => name);
   return { functions: [...functions, ...computed], ...properties(all, machine) };
+}
+
+/** Returns what the machines of Swift read by its text, such as `body["badges"]`, and commands that are texts. What is a
+ * list of texts or an assignment is no read. */
+export function readsByText() {
+  return [...swiftFiles().values()].flatMap((text) =>
+    text.match(/[\w)]\["\w+"\](?! = )|\.command\("[\w-]+"/g) ?? []);
 }
 
 // MARK: Both
@@ -161,7 +195,7 @@ export function vocabulary() {
   const inputs = unions("bellhop.js/machines/inputs.ts", /Input$/, "type");
   const actions = unions("bellhop.js/actions.ts", /Action$/, "do");
   const machines = compare(names.map(pascal), [...files.keys()]);
-  const found = { files: { machines }, functions: {}, fields: {}, inputs: {}, actions: {} };
+  const found = { files: { machines }, functions: {}, fields: {}, inputs: {}, actions: {}, commands: {} };
   for (const name of names.filter((one) => files.has(pascal(one)))) {
     const text = files.get(pascal(name));
     const one = typescript(`bellhop.js/machines/${name}.ts`);
@@ -177,7 +211,10 @@ export function vocabulary() {
     if (action.length > 0) found.actions[name] = compare(actions[`${pascal(name)}Action`], action);
   }
   const shared = files.get("Feature");
-  found.inputs.store = compare(inputs.StoreInput, cases(shared, "FeatureInput"));
+  found.inputs.store = compare(inputs.SharedInput, cases(files.get("Inputs"), "FeatureInput"));
+  for (const [name, all] of Object.entries(commandsOf("bellhop.js/machines/inputs.ts"))) {
+    found.commands[name] = compare(all, commands(files.get("Inputs"), `${pascal(name)}Command`));
+  }
   found.actions.store = compare(actions.StoreAction, cases(shared, "FeatureAction"));
   found.actions.push = compare(actions.MessageAction, cases(files.get("Push"), "PushAction"));
   return found;

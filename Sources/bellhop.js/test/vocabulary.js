@@ -58,18 +58,35 @@ function commandsOf(name) {
   }));
 }
 
+/** Returns the fields of an interface of the list machine, with those that it extends. */
+function fieldsOfList(name) {
+  const node = parsed("bellhop.js/machines/list.ts").statements
+    .find((one) => ts.isInterfaceDeclaration(one) && one.name.text === name);
+  return node ? [...inherited(node), ...node.members.map((member) => member.name.getText())] : [];
+}
+
+/** Returns the fields that a state has from the list machine. */
+const inherited = (node) =>
+  (node.heritageClauses ?? []).flatMap((clause) => clause.types.flatMap((type) => fieldsOfList(type.expression.getText())));
+
 /** Returns the names of a TypeScript machine. */
 function typescript(name) {
   const functions = [];
   const fields = [];
   for (const node of parsed(name).statements) {
     if (ts.isFunctionDeclaration(node)) functions.push(node.name.text);
-    if (ts.isInterfaceDeclaration(node) && node.name.text === "State") {
-      fields.push(...node.members.map((member) => member.name.getText()));
+    if (ts.isInterfaceDeclaration(node) && ["State", "WrittenState"].includes(node.name.text)) {
+      fields.push(...inherited(node), ...node.members.map((member) => member.name.getText()));
+    }
+    if (ts.isInterfaceDeclaration(node) && node.name.text === "Rules") {
+      functions.push(...node.members.filter(ts.isMethodSignature).map((member) => member.name.getText()));
     }
     if (!ts.isVariableStatement(node)) continue;
     for (const { name, initializer } of node.declarationList.declarations) {
       if (initializer && ts.isArrowFunction(initializer)) functions.push(name.text);
+      // What a list's store does by hand.
+      if (name.text === "rules") functions.push(...initializer.properties.filter((one) =>
+        ts.isMethodDeclaration(one) || ts.isArrowFunction(one.initializer ?? one)).map((one) => one.name.getText()));
     }
   }
   return { functions, fields };
@@ -128,7 +145,7 @@ function properties(text, type) {
   });
   const [stored, computed] = [[], []];
   for (const [name, rest] of found) {
-    const part = /^(?:: | = )([A-Z]\w+)(?:\(|$)/.exec(rest)?.[1] ?? "";
+    const part = /^(?:: | = )([A-Z]\w+)(?:<[\w.]+>)?(?:\(|$)/.exec(rest)?.[1] ?? "";
     const pattern = new RegExp(`^(?:public |private )?struct ${part}\\b`, "m");
     const isPart = part !== "" && part !== "Loading" && pattern.test(text);
     // A part of the state has a type of its own.

@@ -21,7 +21,8 @@ const differences = {
     "functions outbox typescript: mark",
     "functions push typescript: closed message remove",
     "functions queue typescript: restore",
-    "functions requests typescript: overlaid own restore",
+    "functions list typescript: handle",
+    "functions requests typescript: own restore",
     "functions rows typescript: apply own updated",
     "functions tables typescript: isTaken timer",
     "functions visible-rows typescript: changing fresh own updated",
@@ -49,7 +50,6 @@ const differences = {
     "functions loading swift: badges isFetched problem refusal",
     "functions notifications swift: isFetch",
     "functions push swift: actions isLasting",
-    "functions requests swift: path",
     "functions rows swift: name",
     "functions session swift: belongs",
     "functions tables swift: id",
@@ -77,7 +77,7 @@ const differences = {
     "functions feed swift: wait",
     "functions notifications swift: wait",
     "functions outbox swift: answerName createdAt match",
-    "functions requests swift: wait",
+    "functions list swift: wait",
     "inputs store swift: waiting",
   ],
   "A machine that begins anew for another user is a copy in Swift.": [
@@ -96,6 +96,11 @@ const differences = {
   ],
   "Apps read the properties of a ConnectionMachine in Swift. The outbox shares the delay in TypeScript.": [
     "functions connection typescript: backoff snapshot unconnected",
+  ],
+  "The list of a store is a value in Swift, with its rules, its path and its own methods.": [
+    "functions list swift: has initial kept list merge plan precedes refresh remove",
+    "fields list swift: path rules storedMax",
+    "fields requests swift: path rules storedMax",
   ],
   "A Swift enum has functions of its own.": [
     "functions inputs swift: initial restored",

@@ -49,7 +49,7 @@ public struct BookingMachine: ShownMachine {
             }
         }
         switch input {
-        case .event(let event): actions += handle(event, now: now)
+        case .event(let event): actions += handle(event)
         case .command(.change(let set)): actions += change(set)
         case .restore:
             if let kept = input.restored(Kept.self), loading.restore() { merge(kept.booking) }
@@ -58,7 +58,7 @@ public struct BookingMachine: ShownMachine {
                 pending = pending ?? item.body.map { Pending(name: item.answerName, set: $0) }
             }
         case .answer(let name, let status, let body, _):
-            actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
+            actions += answered(name, ClassifiedAnswer(status: status, body: body))
         default: break
         }
         booking = pending.flatMap { stored?.with($0.set) } ?? stored
@@ -73,7 +73,7 @@ public struct BookingMachine: ShownMachine {
 
     public var kept: (any Encodable & Sendable)? { stored.map(Kept.init) }
 
-    private mutating func handle(_ event: FeatureEvent, now: Int) -> [FeatureAction] {
+    private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
         // An event replayed after a break must not trigger haptics.
         let isReplayed = replaying > 0 && !event.id.isEmpty
         if case .streamReady(let ready) = event.typed {
@@ -105,7 +105,7 @@ public struct BookingMachine: ShownMachine {
         return [.send(method: "PATCH", path: path, body: set, headers: ["If-Match": stored.versionTag], as: name)]
     }
 
-    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         guard let pending, pending.name == name else { return [] }
         self.pending = nil
         if answer.isTaken {

@@ -193,7 +193,7 @@ struct ListMachine<Rules: ListRules>: Sendable {
         let ids = Set(by.string.map { [$0] } ?? by.strings)
         switch change.kind {
         case .upsert: if let item: Item = value.model() { put(item) }
-        case .add: if let item: Item = value.model(), !has(Rules.Data.key(item)) { put(item) }
+        case .add: if let item: Item = value.model(), find(Rules.Data.key(item)) == nil { put(item) }
         case .remove: remove(ids)
         case .patch:
             let members = change.set.map { picked(event.data, $0) } ?? value
@@ -207,12 +207,11 @@ struct ListMachine<Rules: ListRules>: Sendable {
         return true
     }
 
-    func has(_ id: String) -> Bool { stored.contains { Rules.Data.key($0) == id } }
+    func find(_ id: String) -> Item? { stored.first { Rules.Data.key($0) == id } }
 
     /// Adds an item, or replaces it.
     mutating func put(_ newer: Item) {
-        let held = stored.first { Rules.Data.key($0) == Rules.Data.key(newer) }
-        if let item = rules.joined(newer, held) { merge([item]) }
+        if let item = rules.joined(newer, find(Rules.Data.key(newer))) { merge([item]) }
     }
 
     mutating func remove(_ ids: Set<String>) { stored.removeAll { ids.contains(Rules.Data.key($0)) } }

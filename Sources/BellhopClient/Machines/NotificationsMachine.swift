@@ -108,7 +108,7 @@ public struct NotificationsMachine: ShownMachine {
         switch input {
         case .event(let event): actions += handle(event, now: now)
         case .answer(let name, let status, let body, _):
-            actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
+            actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .command(let command): actions += self.command(command, now: now)
         case .restore: restore(input.restored())
         case .waiting(let items): for item in items { wait(for: item, now: now) }
@@ -268,7 +268,7 @@ public struct NotificationsMachine: ShownMachine {
         (countMax, next) = (max(countMax, stored.count), page.next)
     }
 
-    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         if name == "list", answer.isTaken, isMorePending { return older() }
         if name.hasPrefix("more:") {
             if answer.isTaken, name == "more:\(next ?? "")" { lengthen(answer.page()) }

@@ -4,7 +4,7 @@ import { advance as load, badgesEvent, isTaken, problemOf, restored } from "./lo
 import type { Outcome, PublishAction, StoreAction } from "../actions.js";
 import type { List, ListChange } from "../lists.js";
 import type { JSONValue } from "../types.js";
-import type { Refresh, StoreInput, StoreInputOf } from "./inputs.js";
+import type { MachineEvent, Refresh, StoreInput, StoreInputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
 
 /** `stored`: as the service sent them; `next`: the cursor of the next page. */
@@ -42,7 +42,7 @@ export interface Rules<Item, State, Change = Partial<Item>> {
   changed?(item: Item, set: Change, at: string): Item;
   /** Overlays a write that does not name its items. */
   overlaid?(items: Item[], write: PendingWrite<Change>): Item[];
-  handle?(state: State, input: StoreInputOf<"event">): Outcome<State>;
+  handle?(state: State, event: MachineEvent, now: number): Outcome<State>;
 }
 
 const key = (list: List, item: unknown) => (item as Record<string, string>)[list.key];
@@ -71,9 +71,10 @@ export function advance<Item, State extends ListState<Item>, Change>(
 export function apply<Item, State extends ListState<Item>, Change>(
   rules: Rules<Item, State, Change>, state: State, input: StoreInputOf<"event">,
 ): Outcome<State> {
-  const { event: { name, data }, now } = input;
+  const { event, now } = input;
+  const { name, data } = event;
   const what = rules.list.events[name];
-  if (!what || what.do === "byHand") return rules.handle?.(state, input) ?? { state, actions: [] };
+  if (!what || what.do === "byHand") return rules.handle?.(state, event, now) ?? { state, actions: [] };
   const members = data as Record<string, JSONValue>;
   if (what.in && members[what.in] !== (state as Record<string, unknown>)[what.in]) return { state, actions: [] };
   const stored = change(rules, state, what, members, new Date(now).toISOString());

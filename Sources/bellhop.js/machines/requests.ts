@@ -53,7 +53,7 @@ const rules: Rules<Item, State, Change> = {
     return (state.direction === "incoming" ? newer.toUserId : newer.fromUserId) === state.user ? newer : null;
   },
   changed: (item, { status }) => item.status === "open" && status ? { ...item, status } : item,
-  handle(state, { event }) {
+  handle(state, event) {
     const user = event.name === "stream:ready" ? event.data.userId : null;
     return { state: { ...state, user: state.user ?? user ?? null }, actions: [] };
   },

@@ -10,7 +10,7 @@ const differences = {
     "functions booking typescript: fields restore",
     "functions connection typescript: again filtered isShared lost ready subscribed topics",
     "functions conversation typescript: settle",
-    "functions conversations typescript: byOrder fetchOne replaced restore",
+    "functions conversations typescript: fetchOne replaced restore own take",
     "functions counts typescript: only",
     "functions dj typescript: handle put session",
     "functions feed typescript: follow followed has own restore",
@@ -77,7 +77,7 @@ const differences = {
     "functions feed swift: wait",
     "functions notifications swift: wait",
     "functions outbox swift: answerName createdAt match",
-    "functions list swift: wait",
+    "functions list swift: wait find",
     "inputs store swift: waiting",
   ],
   "A machine that begins anew for another user is a copy in Swift.": [
@@ -98,7 +98,8 @@ const differences = {
     "functions connection typescript: backoff snapshot unconnected",
   ],
   "The list of a store is a value in Swift, with its rules, its path and its own methods.": [
-    "functions list swift: has initial kept list merge plan precedes refresh remove",
+    "fields conversations swift: count path pending rules storedMax",
+    "functions list swift: initial kept list merge plan precedes refresh remove",
     "fields list swift: path rules storedMax",
     "fields requests swift: path rules storedMax",
   ],

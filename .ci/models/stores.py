@@ -61,12 +61,12 @@ def change_in_swift(change):
         named.append(f"set: [{', '.join(map(quoted, change['set']))}]")
     if "isOnce" in change:
         named.append("isOnce: true")
-    return f"ListChange(.{change['do']}{''.join(f', {one}' for one in named)})"
+    return f"ListChange(kind: .{change['do']}{''.join(f', {one}' for one in named)})"
 
 
 def write_in_swift(write):
     method, path = write["call"].split(" ")
-    named = [quoted(method), quoted(path), f"name: {quoted(write['as'])}"]
+    named = [f"method: {quoted(method)}", f"path: {quoted(path)}", f"name: {quoted(write['as'])}"]
     if write["do"] == "remove":
         named.append("isRemoval: true")
     if "set" in write:
@@ -93,7 +93,7 @@ def swift_stores(all_stores):
         if store.refused:
             name, member = store.refused["event"], store.refused.get("id") or store.refused["ids"]
             several = ", areSeveral: true" if "ids" in store.refused else ""
-            writer.add(8, f"refused: ListRefusal({quoted(name)}, member: {quoted(member)}{several}),")
+            writer.add(8, f"refused: ListRefusal(event: {quoted(name)}, member: {quoted(member)}{several}),")
         writer.add(8, "events: [")
         for name, change in store.events.items():
             writer.add(12, f"{quoted(name)}: {change_in_swift(change)},")

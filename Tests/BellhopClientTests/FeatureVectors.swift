@@ -15,7 +15,11 @@ enum FeatureVectors {
             try machine.kept.map { try JSON(parsing: Bellhop.encoder.encode($0)) } ?? .null
         }
 
-        func described() throws -> JSON { try JSON(parsing: Bellhop.encoder.encode(machine)) }
+        /// In vectors, the members of a list stand beside the others.
+        func described() throws -> JSON {
+            let state = try JSON(parsing: Bellhop.encoder.encode(machine))
+            return state.with(state["list"].object ?? [:])
+        }
     }
 
     /// The machines, by the names of their files.

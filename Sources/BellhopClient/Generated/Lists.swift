@@ -5,18 +5,19 @@ enum NotificationsList: ListData {
     static let list = ListDescription(
         name: "list", path: "/v1/notifications?limit=50", more: "more:{next}",
         storedMax: 50, keptMax: 50, isAscending: false,
-        refused: ListRefusal("notifications:refused", member: "ids", areSeveral: true),
+        refused: ListRefusal(event: "notifications:refused", member: "ids", areSeveral: true),
         events: [
-            "notification:created": ListChange(.byHand),
-            "notification:updated": ListChange(.patch, of: "state", by: "ids"),
-            "notification:removed": ListChange(.remove, by: "ids"),
+            "notification:created": ListChange(kind: .byHand),
+            "notification:updated": ListChange(kind: .patch, of: "state", by: "ids"),
+            "notification:removed": ListChange(kind: .remove, by: "ids"),
         ],
         writes: [
             "change": ListWrite(
-                "PATCH", "/v1/notifications/{id}", name: "change", answer: "notification", removesMissing: true),
+                method: "PATCH", path: "/v1/notifications/{id}", name: "change", answer: "notification",
+                removesMissing: true),
             "remove": ListWrite(
-                "DELETE", "/v1/notifications/{id}", name: "change", isRemoval: true, removesMissing: true),
-            "changeAll": ListWrite("PATCH", "/v1/notifications", name: "change"),
+                method: "DELETE", path: "/v1/notifications/{id}", name: "change", isRemoval: true, removesMissing: true),
+            "changeAll": ListWrite(method: "PATCH", path: "/v1/notifications", name: "change"),
         ])
 
     static func key(_ item: Bellhop.Notification) -> String { item.id }
@@ -31,11 +32,11 @@ enum ConversationsList: ListData {
         name: "list", path: "/v1/conversations?limit=100", more: "more",
         storedMax: 1000, keptMax: 100, isAscending: false,
         events: [
-            "message:created": ListChange(.byHand),
-            "message:deleted": ListChange(.byHand),
-            "conversation:read": ListChange(.patch, by: "conversationId", set: ["readPosition", "unread"]),
-            "conversation:updated": ListChange(.upsert, of: "conversation"),
-            "conversation:removed": ListChange(.remove, by: "conversationId"),
+            "message:created": ListChange(kind: .byHand),
+            "message:deleted": ListChange(kind: .byHand),
+            "conversation:read": ListChange(kind: .patch, by: "conversationId", set: ["readPosition", "unread"]),
+            "conversation:updated": ListChange(kind: .upsert, of: "conversation"),
+            "conversation:removed": ListChange(kind: .remove, by: "conversationId"),
         ], writes: [:])
 
     static func key(_ item: Bellhop.Conversation) -> String { item.id }
@@ -50,8 +51,8 @@ enum ConversationList: ListData {
         name: "list", path: "/v1/conversations/{conversationId}/messages?limit=50", more: "earlier",
         storedMax: 500, keptMax: 50, isAscending: true,
         events: [
-            "message:created": ListChange(.add, of: "message", in: "conversationId"),
-            "message:deleted": ListChange(.byHand),
+            "message:created": ListChange(kind: .add, of: "message", in: "conversationId"),
+            "message:deleted": ListChange(kind: .byHand),
         ], writes: [:])
 
     static func key(_ item: Bellhop.Message) -> String { item.id }
@@ -65,15 +66,16 @@ enum RequestsList: ListData {
     static let list = ListDescription(
         name: "list", path: "/v1/requests?direction={direction}&limit=50", more: "more:{next}",
         storedMax: 500, keptMax: 50, isAscending: false,
-        refused: ListRefusal("requests:refused", member: "id"),
+        refused: ListRefusal(event: "requests:refused", member: "id"),
         events: [
-            "request:created": ListChange(.upsert),
-            "request:updated": ListChange(.upsert),
-            "request:removed": ListChange(.remove, by: "id"),
+            "request:created": ListChange(kind: .upsert),
+            "request:updated": ListChange(kind: .upsert),
+            "request:removed": ListChange(kind: .remove, by: "id"),
         ],
         writes: [
-            "answer": ListWrite("PATCH", "/v1/requests/{id}", name: "settle", answer: "request"),
-            "withdraw": ListWrite("DELETE", "/v1/requests/{id}", name: "settle", isRemoval: true, removesMissing: true),
+            "answer": ListWrite(method: "PATCH", path: "/v1/requests/{id}", name: "settle", answer: "request"),
+            "withdraw": ListWrite(
+                method: "DELETE", path: "/v1/requests/{id}", name: "settle", isRemoval: true, removesMissing: true),
         ])
 
     static func key(_ item: Bellhop.UserRequest) -> String { item.id }
@@ -87,24 +89,24 @@ enum FeedList: ListData {
     static let list = ListDescription(
         name: "feed", path: "/v1/feed?limit=50", more: "more",
         storedMax: 500, keptMax: 50, isAscending: false,
-        refused: ListRefusal("feed:refused", member: "postId"),
+        refused: ListRefusal(event: "feed:refused", member: "postId"),
         events: [
-            "feed:new_post": ListChange(.byHand),
-            "feed:post_removed": ListChange(.remove, by: "postId"),
-            "engagement_update": ListChange(.patchEach, of: "updates", isOnce: true),
+            "feed:new_post": ListChange(kind: .byHand),
+            "feed:post_removed": ListChange(kind: .remove, by: "postId"),
+            "engagement_update": ListChange(kind: .patchEach, of: "updates", isOnce: true),
         ],
         writes: [
             "like": ListWrite(
-                "PUT", "/v1/posts/{id}/likes/me", name: "engage", set: ["liked": true],
+                method: "PUT", path: "/v1/posts/{id}/likes/me", name: "engage", set: ["liked": true],
                 members: ["likeCount", "repostCount", "liked", "reposted"]),
             "unlike": ListWrite(
-                "DELETE", "/v1/posts/{id}/likes/me", name: "engage", set: ["liked": false],
+                method: "DELETE", path: "/v1/posts/{id}/likes/me", name: "engage", set: ["liked": false],
                 members: ["likeCount", "repostCount", "liked", "reposted"]),
             "repost": ListWrite(
-                "PUT", "/v1/posts/{id}/reposts/me", name: "engage", set: ["reposted": true],
+                method: "PUT", path: "/v1/posts/{id}/reposts/me", name: "engage", set: ["reposted": true],
                 members: ["likeCount", "repostCount", "liked", "reposted"]),
             "unrepost": ListWrite(
-                "DELETE", "/v1/posts/{id}/reposts/me", name: "engage", set: ["reposted": false],
+                method: "DELETE", path: "/v1/posts/{id}/reposts/me", name: "engage", set: ["reposted": false],
                 members: ["likeCount", "repostCount", "liked", "reposted"]),
         ])
 

@@ -1,7 +1,7 @@
 /// The logic of a feature: a pure function of its state and its input, without I/O and without a clock. The vectors in
 /// `Tests/Fixtures/Client` hold JavaScript and Swift to the same behaviour.
 ///
-/// Encoding it yields its state with the names that the vectors use.
+/// Encoding it yields its state with the names that the vectors use. What a list has stands in `list`.
 public protocol FeatureMachine: Sendable, Encodable {
     associatedtype Command: Sendable & Hashable
     /// - Parameter now: milliseconds since 1970.

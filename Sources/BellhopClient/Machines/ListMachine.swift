@@ -26,22 +26,15 @@ struct ListChange: Sendable {
 
     let kind: Kind
     /// The member with the item or with the change; nil for the whole event.
-    let of: String?
+    var of: String?
     /// The member with the key or the keys.
-    let by: String?
+    var by: String?
     /// The member with the name of the store.
-    let `in`: String?
+    var `in`: String?
     /// The members that a patch takes.
-    let set: [String]?
+    var set: [String]?
     /// Whether it is not repeated on a page that was fetched meanwhile.
-    let isOnce: Bool
-
-    init(
-        _ kind: Kind, of: String? = nil, by: String? = nil, in: String? = nil, set: [String]? = nil,
-        isOnce: Bool = false
-    ) {
-        (self.kind, self.of, self.by, self.in, self.set, self.isOnce) = (kind, of, by, `in`, set, isOnce)
-    }
+    var isOnce = false
 }
 
 /// A write of the user, which shows before it is answered.
@@ -50,23 +43,15 @@ struct ListWrite: Sendable {
     let path: String
     /// The first part of the answer's name.
     let name: String
-    let isRemoval: Bool
+    var isRemoval = false
     /// The change, if each such write makes the same one.
-    let set: JSON?
+    var set: JSON?
     /// The member of the answer with the item.
-    let answer: String?
+    var answer: String?
     /// The members of the answer that change the item.
-    let members: [String]
+    var members: [String] = []
     /// Whether the item is removed if the service does not have it.
-    let removesMissing: Bool
-
-    init(
-        _ method: String, _ path: String, name: String, isRemoval: Bool = false, set: JSON? = nil,
-        answer: String? = nil, members: [String] = [], removesMissing: Bool = false
-    ) {
-        (self.method, self.path, self.name, self.isRemoval, self.set) = (method, path, name, isRemoval, set)
-        (self.answer, self.members, self.removesMissing) = (answer, members, removesMissing)
-    }
+    var removesMissing = false
 }
 
 /// The event that reports a refused write to the app.
@@ -74,11 +59,7 @@ struct ListRefusal: Sendable {
     let event: String
     /// The member with the key.
     let member: String
-    let areSeveral: Bool
-
-    init(_ event: String, member: String, areSeveral: Bool = false) {
-        (self.event, self.member, self.areSeveral) = (event, member, areSeveral)
-    }
+    var areSeveral = false
 }
 
 /// The generated data of a list.
@@ -124,7 +105,7 @@ struct PendingWrite<Change: Codable & Sendable>: Sendable, Encodable {
 /// What the stores of lists share: pages, order, events, the user's unanswered writes, and what a device keeps.
 ///
 /// What the contract says of a list is data. What is special stands as `ListRules` beside the machine of the store.
-struct ListMachine<Rules: ListRules>: Sendable {
+struct ListMachine<Rules: ListRules>: Sendable, Encodable {
     typealias Item = Rules.Data.Item
     typealias Pending = PendingWrite<Rules.Change>
 
@@ -138,9 +119,11 @@ struct ListMachine<Rules: ListRules>: Sendable {
     private(set) var count = 0
     private(set) var loading = Loading()
     /// The number of items that the list may have.
-    var storedMax = Rules.Data.list.storedMax
+    var countMax = Rules.Data.list.storedMax
 
     private static var list: ListDescription { Rules.Data.list }
+
+    private enum CodingKeys: CodingKey { case stored, pending }
 
     /// - Parameter parameters: The values of the names in the path.
     init(_ rules: Rules, _ parameters: [String: String] = [:]) {
@@ -225,10 +208,13 @@ struct ListMachine<Rules: ListRules>: Sendable {
     /// Adds items, which replace those of the same keys.
     mutating func merge(_ newer: [Item]) { stored = merged(stored, newer) }
 
-    private func merged(_ items: [Item], _ newer: [Item]) -> [Item] {
+    private func merged(_ items: [Item], _ newer: [Item]) -> [Item] { Self.merged(items, newer, countMax) }
+
+    /// Returns both in the list's order; of an item in both, the newer one.
+    static func merged(_ items: [Item], _ newer: [Item], _ countMax: Int) -> [Item] {
         let keys = Set(newer.map(Rules.Data.key))
         let all = (newer + items.filter { !keys.contains(Rules.Data.key($0)) }).sorted(by: Rules.Data.precedes)
-        return Array(Self.list.isAscending ? all.suffix(storedMax) : all.prefix(storedMax))
+        return Array(Self.list.isAscending ? all.suffix(countMax) : all.prefix(countMax))
     }
 
     private func picked(_ members: JSON, _ names: [String]) -> JSON {
@@ -248,7 +234,7 @@ struct ListMachine<Rules: ListRules>: Sendable {
         guard name == moreName, answer.isTaken else { return false }
         let page = answer.page(of: Item.self)
         stored = merged(page.items, stored)
-        next = stored.count < storedMax ? page.next : nil
+        next = stored.count < countMax ? page.next : nil
         return true
     }
 
@@ -259,11 +245,16 @@ struct ListMachine<Rules: ListRules>: Sendable {
         _ write: String, _ ids: [String], _ set: Rules.Change?, body: JSON? = nil, now: Int
     ) -> [FeatureAction] {
         guard let what = Self.list.writes[write] else { return [] }
-        count += 1
-        let name = "\(what.name)-\(count)"
+        let name = newName(what.name)
         pending.append(Pending(name: name, write: write, ids: ids, set: set, at: Moment.date(now)))
         let place = what.path.replacingOccurrences(of: "{id}", with: (ids.first ?? "").pathSegment)
         return [.send(what.method, place, body, as: name)]
+    }
+
+    /// Returns a new name of an answer.
+    mutating func newName(_ prefix: String) -> String {
+        count += 1
+        return "\(prefix)-\(count)"
     }
 
     /// Shows the change of a write that an earlier start made.

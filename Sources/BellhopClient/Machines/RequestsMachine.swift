@@ -5,7 +5,9 @@ import Foundation
 /// The user's own answers and withdrawals show at once, and are reverted if the service refuses them.
 public struct RequestsMachine: ShownMachine {
     public let direction: Bellhop.ListRequestsDirection
-    public var user: String? { list.rules.user }
+    public private(set) var user: String? {
+        didSet { list.rules.user = user }
+    }
     /// The shown requests.
     public private(set) var items: [Bellhop.UserRequest] = []
     public private(set) var isLoaded = false
@@ -16,7 +18,7 @@ public struct RequestsMachine: ShownMachine {
     private var isSeeingPending = false
 
     public init(direction: Bellhop.ListRequestsDirection = .incoming, user: String? = nil) {
-        self.direction = direction
+        (self.direction, self.user) = (direction, user)
         list = ListMachine(RequestsRules(direction: direction, user: user), ["direction": direction.rawValue])
     }
 
@@ -25,7 +27,7 @@ public struct RequestsMachine: ShownMachine {
             self = RequestsMachine(direction: direction, user: user)
             return begin(for: user, isSignedIn: isSignedIn, now: now)
         }
-        if case .start(let user, _) = input { list.rules.user = user ?? self.user }
+        if case .start(let user, _) = input { self.user = user ?? self.user }
         let step = list.advance(input, now: now)
         var actions = step.actions
         if let answer = step.answer {
@@ -55,7 +57,7 @@ public struct RequestsMachine: ShownMachine {
     public var kept: (any Encodable & Sendable)? { list.kept.map(Kept.init) }
 
     private mutating func handle(_ event: FeatureEvent, now: Int) {
-        if case .streamReady(let ready) = event.typed { list.rules.user = user ?? ready.userId }
+        if case .streamReady(let ready) = event.typed { user = user ?? ready.userId }
         list.apply(event, now: now)
     }
 
@@ -104,18 +106,7 @@ public struct RequestsMachine: ShownMachine {
         Snapshot(items: items, hasMore: hasMore, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
     }
 
-    private enum CodingKeys: CodingKey { case user, items, isLoaded, hasMore, problem, stored, pending }
-
-    public func encode(to encoder: any Encoder) throws {
-        var state = encoder.container(keyedBy: CodingKeys.self)
-        try state.encode(user, forKey: .user)
-        try state.encode(items, forKey: .items)
-        try state.encode(isLoaded, forKey: .isLoaded)
-        try state.encode(hasMore, forKey: .hasMore)
-        try state.encode(problem, forKey: .problem)
-        try state.encode(list.stored, forKey: .stored)
-        try state.encode(list.pending, forKey: .pending)
-    }
+    private enum CodingKeys: CodingKey { case user, items, isLoaded, hasMore, problem, list }
 }
 
 private struct RequestsRules: ListRules {

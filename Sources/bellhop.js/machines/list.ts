@@ -35,14 +35,17 @@ export interface Rules<Item, State, Change = Partial<Item>> {
   /** Shows what the device has kept; without members, nothing. */
   restore(state: State, kept: object): State;
   /** Takes a first page; by default it replaces the list. */
-  take?(state: State, body: JSONValue): State;
+  take?(state: State, body: JSONValue, before: State): State;
   /** Returns the item to store; null if it does not belong here, or is older than the held one. */
   joined?(state: State, newer: Item, held?: Item): Item | null;
   /** Returns a changed item; by default with these members. */
   changed?(item: Item, set: Change, at: string): Item;
   /** Overlays a write that does not name its items. */
   overlaid?(items: Item[], write: PendingWrite<Change>): Item[];
-  handle?(state: State, event: MachineEvent, now: number): Outcome<State>;
+  /** Does what the contract does not say of an event. */
+  handle?(state: State, event: MachineEvent, now: number, before: State): Outcome<State>;
+  /** The number of items that the list may have; by default that of the contract. */
+  countMax?(state: State): number;
 }
 
 const key = (list: List, item: unknown) => (item as Record<string, string>)[list.key];
@@ -59,7 +62,7 @@ export function advance<Item, State extends ListState<Item>, Change>(
   let next = { ...held, loading: step.loading };
   if (step.isGone) next = rules.restore(next, {});
   if (step.body) {
-    next = rules.take ? rules.take(next, step.body)
+    next = rules.take ? rules.take(next, step.body, held)
       : { ...next, stored: step.body.items, next: step.body.next ?? null };
     for (const one of step.since) next = apply(rules, next, one).state;
   }
@@ -67,18 +70,26 @@ export function advance<Item, State extends ListState<Item>, Change>(
   return { state: next, actions, isTaken: Boolean(step.body) };
 }
 
-/** Applies an event: as the contract says, or by hand. */
+/** Fetches the list again. */
+export function refresh<Item, State extends ListState<Item>, Change>(
+  { list: { as } }: Rules<Item, State, Change>, state: State, path: string,
+): Outcome<State> {
+  const { loading, actions } = load(state.loading, { type: "refresh" }, { as, path });
+  return { state: { ...state, loading }, actions };
+}
+
+/** Applies an event: as the contract says, and by hand. */
 export function apply<Item, State extends ListState<Item>, Change>(
   rules: Rules<Item, State, Change>, state: State, input: StoreInputOf<"event">,
 ): Outcome<State> {
   const { event, now } = input;
   const { name, data } = event;
   const what = rules.list.events[name];
-  if (!what || what.do === "byHand") return rules.handle?.(state, event, now) ?? { state, actions: [] };
   const members = data as Record<string, JSONValue>;
-  if (what.in && members[what.in] !== (state as Record<string, unknown>)[what.in]) return { state, actions: [] };
-  const stored = change(rules, state, what, members, new Date(now).toISOString());
-  return { state: { ...state, stored }, actions: [] };
+  if (what?.in && members[what.in] !== (state as Record<string, unknown>)[what.in]) return { state, actions: [] };
+  const at = new Date(now).toISOString();
+  const next = what && what.do !== "byHand" ? { ...state, stored: change(rules, state, what, members, at) } : state;
+  return rules.handle?.(next, event, now, state) ?? { state: next, actions: [] };
 }
 
 function change<Item, State extends ListState<Item>, Change>(
@@ -110,7 +121,7 @@ export function put<Item, State extends ListState<Item>, Change>(
 ): Item[] {
   const held = state.stored.find((one) => key(rules.list, one) === key(rules.list, newer));
   const item = rules.joined ? rules.joined(state, newer, held) : newer;
-  return item ? merged(rules.list, state.stored, [item]) : state.stored;
+  return item ? merged(rules.list, state.stored, [item], rules.countMax?.(state)) : state.stored;
 }
 
 /** Returns both in the list's order; of an item in both, the newer one. */

@@ -152,7 +152,8 @@ function properties(text, type) {
     if (!isPart) (isComputed(rest) ? computed : stored).push(name);
     else {
       const own = properties(text, part);
-      stored.push(...own.stored);
+      // A store uses what it needs of a list.
+      (part === "ListMachine" ? computed : stored).push(...own.stored);
       computed.push(...own.computed);
     }
   }

@@ -15,10 +15,10 @@ enum FeatureVectors {
             try machine.kept.map { try JSON(parsing: Bellhop.encoder.encode($0)) } ?? .null
         }
 
-        /// In vectors, the members of a list stand beside the others.
+        /// In vectors, the members of a list and of filters stand beside the others.
         func described() throws -> JSON {
             let state = try JSON(parsing: Bellhop.encoder.encode(machine))
-            return state.with(state["list"].object ?? [:])
+            return state.with(state["list"].object ?? [:]).with(state["filters"].object ?? [:])
         }
     }
 

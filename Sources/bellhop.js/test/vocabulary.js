@@ -58,16 +58,16 @@ function commandsOf(name) {
   }));
 }
 
-/** Returns the fields of an interface of the list machine, with those that it extends. */
-function fieldsOfList(name) {
-  const node = parsed("bellhop.js/machines/list.ts").statements
+/** Returns the fields of an interface that states extend, with those that it extends itself. */
+function fieldsOf(name) {
+  const node = ["list", "filters"].flatMap((file) => [...parsed(`bellhop.js/machines/${file}.ts`).statements])
     .find((one) => ts.isInterfaceDeclaration(one) && one.name.text === name);
   return node ? [...inherited(node), ...node.members.map((member) => member.name.getText())] : [];
 }
 
-/** Returns the fields that a state has from the list machine. */
+/** Returns the fields that a state has from another machine. */
 const inherited = (node) =>
-  (node.heritageClauses ?? []).flatMap((clause) => clause.types.flatMap((type) => fieldsOfList(type.expression.getText())));
+  (node.heritageClauses ?? []).flatMap((clause) => clause.types.flatMap((type) => fieldsOf(type.expression.getText())));
 
 /** Returns the names of a TypeScript machine. */
 function typescript(name) {
@@ -75,7 +75,7 @@ function typescript(name) {
   const fields = [];
   for (const node of parsed(name).statements) {
     if (ts.isFunctionDeclaration(node)) functions.push(node.name.text);
-    if (ts.isInterfaceDeclaration(node) && ["State", "WrittenState"].includes(node.name.text)) {
+    if (ts.isInterfaceDeclaration(node) && ["State", "WrittenState", "FilterState"].includes(node.name.text)) {
       fields.push(...inherited(node), ...node.members.map((member) => member.name.getText()));
     }
     if (ts.isInterfaceDeclaration(node) && node.name.text === "Rules") {

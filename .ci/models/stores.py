@@ -125,8 +125,8 @@ def in_typescript(value):
 
 TYPES = """
 /** What an event does to a list: `of` is the member with the item or the change, `by` the one with the keys, `set` the
- * members that a patch takes, `in` the one with the name of the store. With `isOnce` the event is not repeated on a page that
- * was fetched meanwhile. */
+ * members that a patch takes, `in` the one with the name of the store. With `isOnce` the event is not repeated on a page
+ * that was fetched meanwhile. */
 export interface ListChange {
   do: "upsert" | "add" | "patch" | "patchEach" | "remove" | "byHand";
   of?: string;
@@ -136,8 +136,8 @@ export interface ListChange {
   isOnce?: boolean;
 }
 
-/** A write of the user, which shows before it is answered. `answer`: the member of the answer with the item. `members`: those
- * of the answer that change the item. `missing`: what an answer with 404 does. */
+/** A write of the user, which shows before it is answered. `answer`: the member of the answer with the item. `members`:
+ * those of the answer that change the item. `missing`: what an answer with 404 does. */
 export interface ListWrite {
   method: string;
   path: string;

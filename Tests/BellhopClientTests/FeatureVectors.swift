@@ -4,7 +4,7 @@ import Foundation
 
 /// The test vectors of the feature machines.
 enum FeatureVectors {
-    struct Running<Machine: FeatureMachine>: VectorMachine where Machine.Command: VectorCommand {
+    struct Running<Machine: FeatureMachine>: VectorMachine where Machine.OwnCommand: VectorCommand {
         var machine: Machine
 
         mutating func receive(_ input: JSON) throws -> [JSON] {
@@ -64,7 +64,7 @@ enum FeatureVectors {
 
     private static func running<Machine: FeatureMachine>(
         _ make: @escaping @Sendable (JSON) -> Machine
-    ) -> @Sendable (JSON) -> any VectorMachine where Machine.Command: VectorCommand {
+    ) -> @Sendable (JSON) -> any VectorMachine where Machine.OwnCommand: VectorCommand {
         { Running(machine: make($0)) }
     }
 

@@ -3,9 +3,9 @@
 
     event.py [--keep FOLDER]    keeps the copy, for a look or to run its Swift tests
 
-The copy gets the event `request:expired`, which removes a request from its list. The event and what it does are said in the
-contract, and a vector shows it. Both clients are then generated, and the vector passes in JavaScript. Before the contract says
-what the event does, the same vector fails. The service that publishes the event is not part of this trial."""
+The copy gets the event `request:expired`, which removes a request from its list. The contract says the event's form and what it
+does, and a vector shows it. Both clients are then generated, and the vector passes in JavaScript. Before the contract says what
+the event does, the same vector fails. The service that publishes the event is not part of this trial."""
 import argparse
 import json
 import pathlib

@@ -114,7 +114,7 @@ final class Promise<Value: Sendable>: Sendable {
     }
 
     @discardableResult
-    func run(_ command: Machine.Command) -> Command { Command(promise: receive(.command(command)).first) }
+    func run(_ command: Machine.OwnCommand) -> Command { Command(promise: receive(.command(command)).first) }
 
     func take(_ input: BellInput) { receive(FeatureInput(input)) }
 
@@ -127,13 +127,13 @@ final class Promise<Value: Sendable>: Sendable {
     }
 
     @discardableResult
-    private func receive(_ input: FeatureInput<Machine.Command>) -> [Promise<Result<ServiceAnswer, any Error>>] {
+    private func receive(_ input: FeatureInput<Machine.OwnCommand>) -> [Promise<Result<ServiceAnswer, any Error>>] {
         guard !isClosed else { return [] }
         if case .user = input { users += 1 }
         let actions = machine.receive(input, now: bell.clock.now())
         var promises = actions.compactMap { perform($0, input) }
         while !refusals.isEmpty {
-            let refusal = FeatureInput<Machine.Command>(refusals.removeFirst())
+            let refusal = FeatureInput<Machine.OwnCommand>(refusals.removeFirst())
             promises += machine.receive(refusal, now: bell.clock.now()).compactMap { perform($0, refusal) }
         }
         let shown = machine.snapshot
@@ -146,7 +146,7 @@ final class Promise<Value: Sendable>: Sendable {
 
     /// - Parameter cause: The input that led to the action.
     private func perform(
-        _ action: FeatureAction, _ cause: FeatureInput<Machine.Command>
+        _ action: FeatureAction, _ cause: FeatureInput<Machine.OwnCommand>
     ) -> Promise<Result<ServiceAnswer, any Error>>? {
         let user = users
         switch action {
@@ -223,7 +223,7 @@ final class Promise<Value: Sendable>: Sendable {
 
 extension NotificationText {
     /// Nil if the input is no new notification.
-    fileprivate init?<Command>(_ input: FeatureInput<Command>) {
+    fileprivate init?<OwnCommand>(_ input: FeatureInput<OwnCommand>) {
         guard case .event(let event) = input, case .notificationCreated(let item) = event.typed else { return nil }
         self.init(id: item.id, title: item.title, text: item.message, lockScreen: item.lockScreen)
     }

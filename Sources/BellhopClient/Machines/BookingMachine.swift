@@ -166,6 +166,12 @@ public struct BookingMachine: ShownMachine {
     private enum CodingKeys: CodingKey { case bookingId, booking, stored, pending, isPending, isLoaded, problem }
 }
 
+/// The commands of the user or the app.
+public enum BookingCommand: Sendable, Hashable {
+    /// Changes the members of the booking that `set` has.
+    case change(set: JSON)
+}
+
 extension Bellhop.Booking {
     fileprivate mutating func take(_ change: Bellhop.BookingStatusChange) {
         (status, version, epoch) = (change.status, change.version, change.epoch)

@@ -277,6 +277,19 @@ public struct ConversationMachine: ShownMachine {
     }
 }
 
+/// The commands of the user or the app.
+public enum ConversationCommand: Sendable, Hashable {
+    case send(id: String, text: String)
+    /// Sends a refused message again.
+    case retry(id: String)
+    /// Drops a refused message.
+    case discard(id: String)
+    case delete(id: String)
+    /// - Parameter sequence: nil for the newest loaded message.
+    case read(sequence: Int?)
+    case earlier
+}
+
 private struct MessagesRules: ListRules { typealias Data = ConversationList }
 
 extension ConversationMachine.Outgoing: Codable {

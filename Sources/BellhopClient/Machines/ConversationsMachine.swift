@@ -168,6 +168,11 @@ public struct ConversationsMachine: ShownMachine {
     private enum CodingKeys: CodingKey { case user, items, isLoaded, hasMore, problem, sending }
 }
 
+/// The commands of the user or the app.
+public enum ConversationsCommand: Sendable, Hashable {
+    case more
+}
+
 extension ConversationsMachine.Item: Encodable {
     /// Encodes the conversation alone. An unsent last message has no sequence number in this form.
     public func encode(to encoder: any Encoder) throws {

@@ -121,6 +121,12 @@ public struct CountsMachine: ShownMachine {
     }
 }
 
+/// The commands of the user or the app.
+public enum CountsCommand: Sendable, Hashable {
+    /// Registers a write that will change the counts by this much.
+    case expect(as: String, by: CountsMachine.Amounts)
+}
+
 extension BadgeCounts {
     fileprivate var stateVersion: StateVersion { StateVersion(number: version, epoch: epoch) }
 }

@@ -158,3 +158,9 @@ public struct DJMachine: ShownMachine {
         }
     }
 }
+
+/// The commands of the user or the app.
+public enum DJCommand: Sendable, Hashable {
+    case vote(trackId: String, vote: DJQueueState.Vote)
+    case add(track: Bellhop.AddTrackBody)
+}

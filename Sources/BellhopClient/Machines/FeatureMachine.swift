@@ -3,9 +3,9 @@
 ///
 /// Encoding it yields its state with the names that the vectors use. What a list has stands in `list`.
 public protocol FeatureMachine: Sendable, Encodable {
-    associatedtype Command: Sendable & Hashable
+    associatedtype OwnCommand: Sendable & Hashable
     /// - Parameter now: milliseconds since 1970.
-    mutating func receive(_ input: FeatureInput<Command>, now: Int) -> [FeatureAction]
+    mutating func receive(_ input: FeatureInput<OwnCommand>, now: Int) -> [FeatureAction]
     /// The state to keep on the device, from which `FeatureInput.restore` opens an app without a network. Nil while
     /// there is none.
     var kept: (any Encodable & Sendable)? { get }

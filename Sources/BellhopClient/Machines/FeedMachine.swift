@@ -204,6 +204,14 @@ public struct FeedMachine: ShownMachine {
     private enum CodingKeys: CodingKey { case user, posts, newCount, isMore, hasMore, isLoaded, problem, list }
 }
 
+/// The commands of the user or the app.
+public enum FeedCommand: Sendable, Hashable {
+    case more
+    /// Shows the posts that wait behind the banner.
+    case showNew
+    case engage(postId: String, set: FeedMachine.Engagement)
+}
+
 private struct FeedRules: ListRules { typealias Data = FeedList }
 
 /// The subscription to the counts of the posts of a feed, while a screen watches them.

@@ -1,4 +1,5 @@
-/// The filters on rows that a store has put on the stream: whether the service has accepted them, and which changes were missed.
+/// The filters on rows that a store has put on the stream: whether the service has accepted them, and which changes were
+/// missed.
 struct FiltersMachine: Sendable, Encodable {
     /// The rows as last sent by the service, by id.
     var rows: [String: JSON] = [:]

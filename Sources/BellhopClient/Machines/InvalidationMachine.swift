@@ -245,3 +245,13 @@ public struct InvalidationMachine: ShownMachine {
         try state.encode(Dictionary(named, uniquingKeysWith: { first, _ in first }), forKey: .windows)
     }
 }
+
+/// The commands of the user or the app.
+public enum InvalidationCommand: Sendable, Hashable {
+    /// Notes an own change, whose echo is ignored.
+    case mutated(table: String, recordId: String)
+    case watchQuery(id: String, key: InvalidationMachine.Key, isVisible: Bool)
+    case unwatchQuery(id: String)
+    /// Refetches all queries whose keys begin with this one.
+    case refetch(key: InvalidationMachine.Key)
+}

@@ -42,7 +42,7 @@ struct Loading: Sendable, Hashable {
     private var failures = 0
     private var since: [Event] = []
 
-    mutating func advance<Command>(_ input: FeatureInput<Command>, _ plan: Plan, now: Int) -> Step {
+    mutating func advance<OwnCommand>(_ input: FeatureInput<OwnCommand>, _ plan: Plan, now: Int) -> Step {
         switch input {
         case .start(_, let isLive):
             isCovered = isLive
@@ -212,7 +212,7 @@ struct WatchedTopic: Sendable, Hashable {
     /// Notes an event of the topic, which shows that it is not refused.
     mutating func noteAccepted() { problem = .null }
 
-    mutating func advance<Command>(_ input: FeatureInput<Command>, topic: String, now: Int) -> [FeatureAction] {
+    mutating func advance<OwnCommand>(_ input: FeatureInput<OwnCommand>, topic: String, now: Int) -> [FeatureAction] {
         switch input {
         case .event(let event):
             guard event.name == "topic:refused", let refusal = event.data.model(Refused.self), refusal.topic == topic

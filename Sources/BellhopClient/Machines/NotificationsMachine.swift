@@ -274,6 +274,17 @@ public struct NotificationsMachine: ShownMachine {
     private enum CodingKeys: CodingKey { case items, preferences, hasMore, isLoaded, problem, known, list }
 }
 
+/// The commands of the user or the app.
+public enum NotificationsCommand: Sendable, Hashable {
+    case more
+    case change(id: String, set: Bellhop.NotificationStateChange)
+    /// Changes all shown notifications up to the newest one shown, or up to this one.
+    case changeAll(upTo: String?, category: String?, set: Bellhop.NotificationStateChange)
+    case remove(id: String)
+    /// Changes the members of the preferences that `set` has; null ends the quiet hours.
+    case prefer(set: JSON)
+}
+
 private struct NotificationsRules: ListRules {
     typealias Data = NotificationsList
 

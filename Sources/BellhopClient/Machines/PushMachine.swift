@@ -147,3 +147,13 @@ public struct PushMachine: ShownMachine {
 
     private enum CodingKeys: CodingKey { case deviceId, status, problem, draft }
 }
+
+/// The commands of the user or the app.
+public enum PushCommand: Sendable, Hashable {
+    case device(id: String)
+    /// Notes what the platform says before there is a token.
+    case status(status: PushMachine.Status)
+    case register(draft: JSON)
+    case unregister
+    case message(payload: JSON)
+}

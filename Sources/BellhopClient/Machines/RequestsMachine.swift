@@ -109,6 +109,16 @@ public struct RequestsMachine: ShownMachine {
     private enum CodingKeys: CodingKey { case user, items, isLoaded, hasMore, problem, list }
 }
 
+/// The commands of the user or the app.
+public enum RequestsCommand: Sendable, Hashable {
+    case more
+    /// Answers a request; without a status, withdraws it.
+    case settle(id: String, status: Bellhop.UserRequest.Status?)
+    /// Marks the requests to the user as seen, up to the newest one shown.
+    case see
+    case ask(draft: Bellhop.CreateRequestBody)
+}
+
 private struct RequestsRules: ListRules {
     typealias Data = RequestsList
 

@@ -163,3 +163,10 @@ public struct RowsMachine: ShownMachine {
 
     private enum CodingKeys: CodingKey { case isStale, filters }
 }
+
+/// The commands of the user or the app.
+public enum RowsCommand: Sendable, Hashable {
+    /// Changes a row by the user's own write.
+    case apply(row: JSON)
+    case load(rows: [JSON])
+}

@@ -264,3 +264,13 @@ public struct VisibleRowsMachine: ShownMachine {
 
     private enum CodingKeys: CodingKey { case ids, filters }
 }
+
+/// The commands of the user or the app.
+public enum VisibleRowsCommand: Sendable, Hashable {
+    /// Changes a row by the user's own write.
+    case apply(row: JSON)
+    case show(ids: [String])
+    case pause
+    case resume
+    case stop
+}

@@ -1,4 +1,5 @@
-// The filters on rows that a store has put on the stream: whether the service has accepted them, and which changes were missed.
+// The filters on rows that a store has put on the stream: whether the service has accepted them, and which changes were
+// missed.
 import { isFinal, isTaken, problemOf, waitMs } from "./loading.js";
 import type { Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";

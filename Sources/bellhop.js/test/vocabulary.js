@@ -231,7 +231,7 @@ export function vocabulary() {
   const shared = files.get("Feature");
   found.inputs.store = compare(inputs.SharedInput, cases(files.get("Inputs"), "FeatureInput"));
   for (const [name, all] of Object.entries(commandsOf("bellhop.js/machines/inputs.ts"))) {
-    found.commands[name] = compare(all, commands(files.get("Inputs"), `${pascal(name)}Command`));
+    found.commands[name] = compare(all, commands(files.get(pascal(name)), `${pascal(name)}Command`));
   }
   found.actions.store = compare(actions.StoreAction, cases(shared, "FeatureAction"));
   found.actions.push = compare(actions.MessageAction, cases(files.get("Push"), "PushAction"));

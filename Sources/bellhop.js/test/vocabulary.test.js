@@ -61,6 +61,7 @@ const differences = {
     "functions dj typescript: compare",
     "functions dj swift: precedes",
     "functions invalidation typescript: isPrefix",
+    "functions list typescript: key",
     "functions loading typescript: problemOf",
     "functions loading swift: items model page placedProblem",
     "functions push swift: of parsed",
@@ -100,7 +101,7 @@ const differences = {
   ],
   "Lists and filters are values in Swift, with methods of their own.": [
     "functions filters swift: initial lifecycle update",
-    "functions list swift: find initial kept list merge newName plan precedes remove",
+    "functions list swift: find initial kept list merge newName plan remove",
     "fields list swift: path rules countMax",
   ],
   "A Swift enum has functions of its own.": [

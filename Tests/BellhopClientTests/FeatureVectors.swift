@@ -4,8 +4,8 @@ import Foundation
 
 /// The test vectors of the feature machines.
 enum FeatureVectors {
-    struct Running: VectorMachine {
-        var machine: any FeatureMachine
+    struct Running<Machine: FeatureMachine>: VectorMachine where Machine.OwnCommand: VectorCommand {
+        var machine: Machine
 
         mutating func receive(_ input: JSON) throws -> [JSON] {
             machine.receive(try FeatureVectors.input(input), now: input["now"].int ?? 0).map(FeatureVectors.json)
@@ -15,30 +15,36 @@ enum FeatureVectors {
             try machine.kept.map { try JSON(parsing: Bellhop.encoder.encode($0)) } ?? .null
         }
 
-        func described() throws -> JSON { try JSON(parsing: Bellhop.encoder.encode(machine)) }
+        /// In vectors, the members of a list and of filters stand beside the others.
+        func described() throws -> JSON {
+            let state = try JSON(parsing: Bellhop.encoder.encode(machine))
+            return state.with(state["list"].object ?? [:]).with(state["filters"].object ?? [:])
+        }
     }
 
     /// The machines, by the names of their files.
-    static let machines: [String: @Sendable (JSON) -> any FeatureMachine] = [
-        "booking": { BookingMachine(bookingId: $0["bookingId"].string ?? "") },
-        "conversation": { ConversationMachine(conversationId: $0["conversationId"].string ?? "") },
-        "conversations": { ConversationsMachine(user: $0["user"].string) },
-        "counts": { CountsMachine(user: $0["user"].string) },
-        "dj": { DJMachine(shopId: $0["shopId"].string ?? "") },
-        "feed": { FeedMachine(user: $0["user"].string) },
-        "invalidation": { options in
+    static let machines: [String: @Sendable (JSON) -> any VectorMachine] = [
+        "booking": running { BookingMachine(bookingId: $0["bookingId"].string ?? "") },
+        "conversation": running { ConversationMachine(conversationId: $0["conversationId"].string ?? "") },
+        "conversations": running { ConversationsMachine(user: $0["user"].string) },
+        "counts": running { CountsMachine(user: $0["user"].string) },
+        "dj": running { DJMachine(shopId: $0["shopId"].string ?? "") },
+        "feed": running { FeedMachine(user: $0["user"].string) },
+        "invalidation": running { options in
             let keys = options["scopeKeys"].array?.map(\.strings) ?? [["profile"], ["classes"]]
             return InvalidationMachine(clientId: options["clientId"].string, scopeKeys: keys)
         },
-        "leaderboard": { LeaderboardMachine(challengeId: $0["challengeId"].string ?? "", user: $0["user"].string) },
-        "notifications": { _ in NotificationsMachine() },
-        "push": { PushMachine(deviceId: $0["deviceId"].string ?? "") },
-        "requests": { options in
+        "leaderboard": running {
+            LeaderboardMachine(challengeId: $0["challengeId"].string ?? "", user: $0["user"].string)
+        },
+        "notifications": running { _ in NotificationsMachine() },
+        "push": running { PushMachine(deviceId: $0["deviceId"].string ?? "") },
+        "requests": running { options in
             let direction = options["direction"].string.map(Bellhop.ListRequestsDirection.init) ?? .incoming
             return RequestsMachine(direction: direction, user: options["user"].string)
         },
-        "queue": { QueueMachine(shopId: $0["shopId"].string ?? "") },
-        "rows": { options in
+        "queue": running { QueueMachine(shopId: $0["shopId"].string ?? "") },
+        "rows": running { options in
             var query = RowsMachine.Query(options["table"].string ?? "", filter: options["filter"].string ?? "")
             query.schema = options["schema"].string ?? query.schema
             query.event = options["event"].string ?? query.event
@@ -46,7 +52,7 @@ enum FeatureVectors {
             query.select = options["select"].array.map { _ in options["select"].strings }
             return RowsMachine(query)
         },
-        "visible-rows": { options in
+        "visible-rows": running { options in
             var table = VisibleRowsMachine.Table(options["table"].string ?? "")
             table.schema = options["schema"].string ?? table.schema
             table.select = options["select"].array.map { _ in options["select"].strings }
@@ -56,7 +62,13 @@ enum FeatureVectors {
         },
     ]
 
-    fileprivate static func input(_ json: JSON) throws -> FeatureInput {
+    private static func running<Machine: FeatureMachine>(
+        _ make: @escaping @Sendable (JSON) -> Machine
+    ) -> @Sendable (JSON) -> any VectorMachine where Machine.OwnCommand: VectorCommand {
+        { Running(machine: make($0)) }
+    }
+
+    fileprivate static func input<Command: VectorCommand>(_ json: JSON) throws -> FeatureInput<Command> {
         switch json["type"].string ?? "" {
         case "start": return .start(user: json["user"].string, isLive: json["connection"].string == "live")
         case "event":
@@ -74,8 +86,8 @@ enum FeatureVectors {
         case "user": return .user(json["user"].string, isSignedIn: json["signedIn"].bool ?? false)
         case "restore": return .restore(json["kept"].data)
         case "waiting": return .waiting(json["items"].model() ?? [])
-        case "apply": return .command("apply", json["row"])
-        case let command: return .command(command, json)
+        case "refresh": return .refresh
+        default: return .command(try Command(json))
         }
     }
 

@@ -28,7 +28,7 @@ import Testing
         let created = Self.notification("n2", ["priority": "MILD", "size": 3])
         _ = machine.receive(.event(FeatureEvent("notification:created", created)), now: 0)
         #expect(machine.snapshot.items.map(\.id) == ["n2", "n1"])
-        _ = machine.receive(.command("change", ["id": "n1", "set": ["read": true]]), now: 0)
+        _ = machine.receive(.command(.change(id: "n1", set: .init(read: true))), now: 0)
         #expect(machine.snapshot.items.last?.readAt != nil)
         #expect(machine.snapshot.items.last?.priority.rawValue == "COSMIC")
     }
@@ -41,10 +41,11 @@ import Testing
 
     @Test func unknownEvents_changeNothing() throws {
         for (name, make) in FeatureVectors.machines {
-            var running = FeatureVectors.Running(machine: make(["filter": "list_id=eq.7"]))
-            _ = running.machine.receive(.start(user: "ada", isLive: true), now: 0)
+            var running = make(["filter": "list_id=eq.7"])
+            _ = try running.receive(["type": "start", "user": "ada", "connection": "live"])
             let before = try running.described()
-            let actions = running.machine.receive(.event(FeatureEvent("comet:seen", ["id": "x"], id: "e1")), now: 0)
+            let event: JSON = ["name": "comet:seen", "data": ["id": "x"], "id": "e1"]
+            let actions = try running.receive(["type": "event", "event": event])
             #expect(actions.isEmpty, "\(name)")
             #expect(try running.described() == before, "\(name)")
         }
@@ -56,7 +57,7 @@ import Testing
         let preferences: JSON = ["sound": true, "haptics": true, "quietHours": nil, "timeZone": "UTC", "light": "red"]
         _ = machine.receive(
             .answer(as: "preferences", status: 200, body: preferences, retryAfterSeconds: nil), now: 0)
-        let actions = machine.receive(.command("prefer", ["set": ["sound": false]]), now: 0)
+        let actions = machine.receive(.command(.prefer(set: ["sound": false])), now: 0)
         #expect(
             actions == [
                 .send("PUT", "/v1/preferences", preferences.with(["sound": false]), as: "change-1")

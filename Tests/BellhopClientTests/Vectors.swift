@@ -18,11 +18,7 @@ extension VectorMachine {
 /// The vectors that the JavaScript client uses too: `Tests/Fixtures/Client/<machine>.json`.
 enum Vectors {
     /// The machines, by the names of their files.
-    static let machines = CoreVectors.machines.merging(
-        FeatureVectors.machines.mapValues { make in
-            { @Sendable options in FeatureVectors.Running(machine: make(options)) }
-        }
-    ) { first, _ in first }
+    static let machines = CoreVectors.machines.merging(FeatureVectors.machines) { first, _ in first }
 
     /// Returns the differences from the expected results, each with its position; an empty list means success.
     static func mismatches(of machine: String, in folder: URL) throws -> [String] {

@@ -1,18 +1,32 @@
 // Not compiled on Linux, where this package's tests run; only its syntax is checked there.
-#if canImport(AppKit) && !targetEnvironment(macCatalyst)
+#if canImport(UIKit) && !os(watchOS)
+    import UIKit
+#elseif canImport(AppKit)
     import AppKit
+#endif
 
-    /// The lifecycle of a macOS app: a hidden app is in the background; a window behind another app's is still visible.
+#if (canImport(UIKit) && !os(watchOS)) || canImport(AppKit)
+    /// The lifecycle of an app of Apple's systems.
+    ///
+    /// An iOS, iPadOS, tvOS or visionOS app is in the foreground while one of its scenes is. A hidden macOS app is in the
+    /// background; a window behind another app's is still visible.
     public final class ApplicationLifecycle: AppLifecycle {
         private let state = ManualValue(true)
         private let watching: [CancellingTask]
 
         public init() {
             let state = state
-            let moments = [
-                (NSApplication.didUnhideNotification, true), (NSApplication.didBecomeActiveNotification, true),
-                (NSApplication.didHideNotification, false),
-            ]
+            #if canImport(UIKit)
+                let moments = [
+                    (UIApplication.willEnterForegroundNotification, true),
+                    (UIApplication.didEnterBackgroundNotification, false),
+                ]
+            #else
+                let moments = [
+                    (NSApplication.didUnhideNotification, true), (NSApplication.didBecomeActiveNotification, true),
+                    (NSApplication.didHideNotification, false),
+                ]
+            #endif
             watching = moments.map { name, isForeground in
                 CancellingTask(
                     Task {

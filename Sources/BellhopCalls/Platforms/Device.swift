@@ -7,9 +7,7 @@ public enum Device {
         public static var network: any NetworkMonitor { ManualNetwork() }
     #endif
 
-    #if canImport(UIKit) && !os(watchOS)
-        public static var lifecycle: any AppLifecycle { SceneLifecycle() }
-    #elseif canImport(AppKit) && !targetEnvironment(macCatalyst)
+    #if (canImport(UIKit) && !os(watchOS)) || canImport(AppKit)
         public static var lifecycle: any AppLifecycle { ApplicationLifecycle() }
     #else
         /// A command or a server is never in the background.

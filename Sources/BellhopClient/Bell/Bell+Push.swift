@@ -64,16 +64,16 @@ extension Store where Machine == PushMachine {
             let id = await bell.deviceID()
             // Another user has not asked for it.
             guard session == bell.session else { return }
-            run("device", ["id": .string(id)])
-            run("register", ["draft": JSON(model: device)])
+            run(.device(id: id))
+            run(.register(draft: JSON(model: device)))
         }
     }
 
     /// Ends the push messages to this device. Signing out does the same.
-    @discardableResult public func unregister() -> Command { run("unregister") }
+    @discardableResult public func unregister() -> Command { run(.unregister) }
 
     /// Reports that there will be no token: the user has refused the permission, or the device has no push messages.
-    public func report(_ status: PushMachine.Status) { run("status", ["status": .string(status.rawValue)]) }
+    public func report(_ status: PushMachine.Status) { run(.status(status: status)) }
 
     /// Has the service send a test message to this device.
     public func test() async throws { try await bell.client.testDevice(id: snapshot.deviceId) }

@@ -40,7 +40,7 @@ extension Bell {
     // MARK: Refusals
 
     /// Returns the event that informs a store of a topic's refusal, or nil if the topic is not refused.
-    func refusal(of topic: String) -> FeatureInput? {
+    func refusal(of topic: String) -> BellInput? {
         connection.refused[topic].map { .event(FeatureEvent("topic:refused", Bell.json(topic, $0))) }
     }
 

@@ -346,7 +346,7 @@ import Foundation
         pollReceive(.lifecycle(isForeground: isForeground))
     }
 
-    func input(_ input: FeatureInput) {
+    func input(_ input: BellInput) {
         for store in stores.values.map(\.self) { store.take(input) }
     }
 

@@ -11,11 +11,7 @@ extension Store where Machine == CountsMachine {
         messages: Int = 0, requests: Int = 0, bell: Int = 0, while write: () async throws -> Value
     ) async rethrows -> Value {
         let name = "expected-\(UUID().uuidString)"
-        let by: JSON = [
-            "messages": .integer(Int64(messages)), "requests": .integer(Int64(requests)),
-            "bell": .integer(Int64(bell)),
-        ]
-        run("expect", ["as": .string(name), "by": by])
+        run(.expect(as: name, by: .init(messages: messages, requests: requests, bell: bell)))
         do {
             let value = try await write()
             answered(name, .success(ServiceAnswer(status: 204, headers: [:], body: Data())))
@@ -31,15 +27,15 @@ extension Store where Machine == CountsMachine {
 }
 
 extension Store where Machine == NotificationsMachine {
-    @discardableResult public func markSeen(_ id: String) -> Command { change(id, ["seen": true]) }
-    @discardableResult public func markUnseen(_ id: String) -> Command { change(id, ["seen": false]) }
-    @discardableResult public func markRead(_ id: String) -> Command { change(id, ["read": true]) }
-    @discardableResult public func markUnread(_ id: String) -> Command { change(id, ["read": false]) }
-    @discardableResult public func archive(_ id: String) -> Command { change(id, ["archived": true]) }
-    @discardableResult public func unarchive(_ id: String) -> Command { change(id, ["archived": false]) }
-    @discardableResult public func remove(_ id: String) -> Command { run("remove", ["id": .string(id)]) }
+    @discardableResult public func markSeen(_ id: String) -> Command { change(id, .init(seen: true)) }
+    @discardableResult public func markUnseen(_ id: String) -> Command { change(id, .init(seen: false)) }
+    @discardableResult public func markRead(_ id: String) -> Command { change(id, .init(read: true)) }
+    @discardableResult public func markUnread(_ id: String) -> Command { change(id, .init(read: false)) }
+    @discardableResult public func archive(_ id: String) -> Command { change(id, .init(archived: true)) }
+    @discardableResult public func unarchive(_ id: String) -> Command { change(id, .init(archived: false)) }
+    @discardableResult public func remove(_ id: String) -> Command { run(.remove(id: id)) }
     /// Loads the next older notifications, while the snapshot's `hasMore` is true.
-    @discardableResult public func loadMore() -> Command { run("more") }
+    @discardableResult public func loadMore() -> Command { run(.more) }
 
     /// Marks all shown notifications as seen.
     ///
@@ -47,36 +43,36 @@ extension Store where Machine == NotificationsMachine {
     ///   - category: only notifications of this category.
     ///   - id: the newest notification to mark; by default the newest one shown.
     @discardableResult public func markAllSeen(category: String? = nil, upTo id: String? = nil) -> Command {
-        changeAll(["seen": true], category, id)
+        changeAll(.init(seen: true), category, id)
     }
 
     @discardableResult public func markAllRead(category: String? = nil, upTo id: String? = nil) -> Command {
-        changeAll(["read": true], category, id)
+        changeAll(.init(read: true), category, id)
     }
 
     @discardableResult public func archiveAll(category: String? = nil, upTo id: String? = nil) -> Command {
-        changeAll(["archived": true], category, id)
+        changeAll(.init(archived: true), category, id)
     }
 
     /// Changes the preferences. Fields that are not set keep their values.
     @discardableResult public func setPreferences(_ preferences: Bellhop.PreferencesDraft) throws -> Command {
-        run("prefer", ["set": try JSON(parsing: Bellhop.encoder.encode(preferences))])
+        run(.prefer(set: try JSON(parsing: Bellhop.encoder.encode(preferences))))
     }
 
-    @discardableResult public func endQuietHours() -> Command { run("prefer", ["set": ["quietHours": nil]]) }
+    @discardableResult public func endQuietHours() -> Command { run(.prefer(set: ["quietHours": nil])) }
 
-    private func change(_ id: String, _ set: JSON) -> Command { run("change", ["id": .string(id), "set": set]) }
+    private func change(_ id: String, _ set: Bellhop.NotificationStateChange) -> Command {
+        run(.change(id: id, set: set))
+    }
 
-    private func changeAll(_ set: JSON, _ category: String?, _ id: String?) -> Command {
-        run(
-            "changeAll",
-            ["set": set, "category": category.map(JSON.string) ?? .null, "upTo": id.map(JSON.string) ?? .null])
+    private func changeAll(_ set: Bellhop.NotificationStateChange, _ category: String?, _ id: String?) -> Command {
+        run(.changeAll(upTo: id, category: category, set: set))
     }
 }
 
 extension Store where Machine == ConversationsMachine {
     /// Loads the next older page.
-    @discardableResult public func loadMore() -> Command { run("more") }
+    @discardableResult public func loadMore() -> Command { run(.more) }
 }
 
 extension Store where Machine == ConversationMachine {
@@ -91,60 +87,60 @@ extension Store where Machine == ConversationMachine {
         guard !isBlank, text.utf8.count <= Self.textBytesMax else {
             throw Bellhop.UnusableParameter(name: "text", value: String(text.prefix(40)))
         }
-        return run("send", ["id": .string(id), "text": .string(text)])
+        return run(.send(id: id, text: text))
     }
 
     /// Marks messages as read, up to the newest loaded one or up to the given sequence number.
     @discardableResult public func markRead(upTo sequence: Int? = nil) -> Command {
-        run("read", ["sequence": sequence.map { .integer(Int64($0)) } ?? .null])
+        run(.read(sequence: sequence))
     }
 
-    @discardableResult public func loadEarlier() -> Command { run("earlier") }
-    @discardableResult public func delete(_ messageID: String) -> Command { run("delete", ["id": .string(messageID)]) }
+    @discardableResult public func loadEarlier() -> Command { run(.earlier) }
+    @discardableResult public func delete(_ messageID: String) -> Command { run(.delete(id: messageID)) }
     /// Resends a refused message.
-    @discardableResult public func retry(_ messageID: String) -> Command { run("retry", ["id": .string(messageID)]) }
-    public func discard(_ messageID: String) { run("discard", ["id": .string(messageID)]) }
+    @discardableResult public func retry(_ messageID: String) -> Command { run(.retry(id: messageID)) }
+    public func discard(_ messageID: String) { run(.discard(id: messageID)) }
 }
 
 extension Store where Machine == RequestsMachine {
-    @discardableResult public func accept(_ id: String) -> Command { settle(id, "accepted") }
-    @discardableResult public func decline(_ id: String) -> Command { settle(id, "declined") }
+    @discardableResult public func accept(_ id: String) -> Command { settle(id, .accepted) }
+    @discardableResult public func decline(_ id: String) -> Command { settle(id, .declined) }
     /// Takes back an open request of the user.
     @discardableResult public func withdraw(_ id: String) -> Command { settle(id, nil) }
     /// Marks the requests to the user as seen, up to the newest that is shown.
-    @discardableResult public func markSeen() -> Command { run("see") }
-    @discardableResult public func loadMore() -> Command { run("more") }
+    @discardableResult public func markSeen() -> Command { run(.see) }
+    @discardableResult public func loadMore() -> Command { run(.more) }
 
     /// Asks another user.
-    @discardableResult public func ask(_ request: Bellhop.CreateRequestBody) throws -> Command {
-        run("ask", ["draft": try JSON(parsing: Bellhop.encoder.encode(request))])
+    @discardableResult public func ask(_ request: Bellhop.CreateRequestBody) -> Command {
+        run(.ask(draft: request))
     }
 
-    private func settle(_ id: String, _ status: String?) -> Command {
-        run("settle", ["id": .string(id), "status": JSON(status)])
+    private func settle(_ id: String, _ status: Bellhop.UserRequest.Status?) -> Command {
+        run(.settle(id: id, status: status))
     }
 }
 
 extension Store where Machine == BookingMachine {
-    @discardableResult public func cancel() -> Command { run("change", ["set": ["status": "cancelled"]]) }
+    @discardableResult public func cancel() -> Command { run(.change(set: ["status": "cancelled"])) }
 
     /// Changes the booking. Does nothing while another change is pending.
     @discardableResult public func change(_ set: Bellhop.ChangeBookingBody) throws -> Command {
-        run("change", ["set": try JSON(parsing: Bellhop.encoder.encode(set))])
+        run(.change(set: try JSON(parsing: Bellhop.encoder.encode(set))))
     }
 }
 
 extension Store where Machine == FeedMachine {
     /// Shows the new posts that wait behind the banner.
-    public func showNew() { run("showNew") }
-    @discardableResult public func loadMore() -> Command { run("more") }
-    @discardableResult public func like(_ postID: String) -> Command { engage(postID, ["liked": true]) }
-    @discardableResult public func unlike(_ postID: String) -> Command { engage(postID, ["liked": false]) }
-    @discardableResult public func repost(_ postID: String) -> Command { engage(postID, ["reposted": true]) }
-    @discardableResult public func unrepost(_ postID: String) -> Command { engage(postID, ["reposted": false]) }
+    public func showNew() { run(.showNew) }
+    @discardableResult public func loadMore() -> Command { run(.more) }
+    @discardableResult public func like(_ postID: String) -> Command { engage(postID, .init(liked: true)) }
+    @discardableResult public func unlike(_ postID: String) -> Command { engage(postID, .init(liked: false)) }
+    @discardableResult public func repost(_ postID: String) -> Command { engage(postID, .init(reposted: true)) }
+    @discardableResult public func unrepost(_ postID: String) -> Command { engage(postID, .init(reposted: false)) }
 
-    private func engage(_ postID: String, _ set: JSON) -> Command {
-        let command = run("engage", ["postId": .string(postID), "set": set])
+    private func engage(_ postID: String, _ set: FeedMachine.Engagement) -> Command {
+        let command = run(.engage(postId: postID, set: set))
         publishCounts(of: postID)
         // The answer confirms or reverts them.
         Task {
@@ -165,32 +161,32 @@ extension Store where Machine == FeedMachine {
 
 extension Store where Machine == DJMachine {
     @discardableResult public func vote(_ vote: DJQueueState.Vote, on trackID: String) -> Command {
-        run("vote", ["trackId": .string(trackID), "vote": .string(vote.rawValue)])
+        run(.vote(trackId: trackID, vote: vote))
     }
 
-    @discardableResult public func add(_ track: Bellhop.AddTrackBody) throws -> Command {
-        run("add", ["track": try JSON(parsing: Bellhop.encoder.encode(track))])
+    @discardableResult public func add(_ track: Bellhop.AddTrackBody) -> Command {
+        run(.add(track: track))
     }
 }
 
 extension Store where Machine == VisibleRowsMachine {
     /// Sets the rows that are on the screen now. Call it at every step of a scroll.
-    public func show(_ ids: [String]) { run("show", ["ids": .array(ids.map(JSON.string))]) }
+    public func show(_ ids: [String]) { run(.show(ids: ids)) }
     /// Shows the user's own write of a row at once, before its event comes. Rows that are not shown are ignored.
-    public func apply(_ row: JSON) { run("apply", row) }
-    public func pause() { run("pause") }
-    public func resume() { run("resume") }
-    public func stop() { run("stop") }
+    public func apply(_ row: JSON) { run(.apply(row: row)) }
+    public func pause() { run(.pause) }
+    public func resume() { run(.resume) }
+    public func stop() { run(.stop) }
 }
 
 extension Store where Machine == RowsMachine {
     /// Replaces the rows by the rows that the app has fetched. Newer rows of the stream stay.
-    public func load(_ rows: [JSON]) { run("load", ["rows": .array(rows)]) }
+    public func load(_ rows: [JSON]) { run(.load(rows: rows)) }
 
     /// Shows the user's own write of a row at once, before its event comes.
     ///
     /// - Parameter row: The changed members, with the column of the ids.
-    public func apply(_ row: JSON) { run("apply", row) }
+    public func apply(_ row: JSON) { run(.apply(row: row)) }
 
     /// Replaces the rows by models that the app has fetched. Newer rows of the stream stay.
     public func load(_ rows: [some Encodable]) throws {
@@ -212,8 +208,14 @@ extension Store where Machine == RowsMachine {
     public func stop() {
         store.bell.features.refetches[id] = nil
         store.isHeld = !store.bell.features.refetches.isEmpty
-        store.run("unwatch-query", ["id": .string(id)])
+        store.run(.unwatchQuery(id: id))
     }
+}
+
+/// The data of `query:refetch`.
+private struct DueQueries: Decodable {
+    let ids: [String]
+    let reason: String
 }
 
 extension Store where Machine == InvalidationMachine {
@@ -228,9 +230,8 @@ extension Store where Machine == InvalidationMachine {
             let refetches = bell.events("query:refetch")
             bell.features.refetching = Task { [weak bell] in
                 for await event in refetches {
-                    for id in event.data["ids"].strings {
-                        bell?.features.refetches[id]?(event.data["reason"].string ?? "")
-                    }
+                    guard let due = event.data.model(DueQueries.self) else { continue }
+                    for id in due.ids { bell?.features.refetches[id]?(due.reason) }
                 }
             }
         }
@@ -245,19 +246,17 @@ extension Store where Machine == InvalidationMachine {
     /// Reports an own change of a row of the app's own database, whose echo is ignored for two seconds. It is only
     /// needed if the database does not report the author by `X-Client-Id`.
     public func mutated(_ table: String, _ recordID: String) {
-        run("mutated", ["table": .string(table), "recordId": .string(recordID)])
+        run(.mutated(table: table, recordId: recordID))
     }
 
     /// Refetches immediately, whether or not the queries are visible and whatever made them stale.
     ///
     /// - Parameter key: all queries whose keys begin with it; without it, every query.
     public func refetch(_ key: InvalidationMachine.Key = []) {
-        run("refetch", ["key": .array(key.map(JSON.string))])
+        run(.refetch(key: key))
     }
 
     func watch(_ id: String, _ key: InvalidationMachine.Key, isVisible: Bool) {
-        run(
-            "watch-query",
-            ["id": .string(id), "key": .array(key.map(JSON.string)), "isVisible": .bool(isVisible)])
+        run(.watchQuery(id: id, key: key, isVisible: isVisible))
     }
 }

@@ -48,7 +48,7 @@ final class Promise<Value: Sendable>: Sendable {
     /// The name of its state on the device; nil if no state is kept.
     var name: String? { get }
     var kept: (any Encodable & Sendable)? { get }
-    func take(_ input: FeatureInput)
+    func take(_ input: BellInput)
     func close()
 }
 
@@ -71,7 +71,7 @@ final class Promise<Value: Sendable>: Sendable {
     /// Whether the store has received what the device keeps of it. Its state before that must not replace the kept one.
     private var isOpened = false
     /// Refusals of topics that happened before this store asked for them.
-    private var refusals: [FeatureInput] = []
+    private var refusals: [BellInput] = []
     /// Whether the store is kept although it has no reader, such as for watched queries.
     var isHeld = false
 
@@ -106,7 +106,7 @@ final class Promise<Value: Sendable>: Sendable {
 
     /// Fetches the current state from the service. The shown state stays until the answer comes.
     @discardableResult
-    public func refresh() -> Command { run("refresh") }
+    public func refresh() -> Command { Command(promise: receive(.refresh).first) }
 
     private func stopUpdates(_ key: Int) {
         guard listeners.removeValue(forKey: key) != nil, listeners.isEmpty else { return }
@@ -114,12 +114,9 @@ final class Promise<Value: Sendable>: Sendable {
     }
 
     @discardableResult
-    func run(_ command: String, _ arguments: JSON = [:]) -> Command {
-        let promises = receive(.command(command, arguments))
-        return Command(promise: promises.first)
-    }
+    func run(_ command: Machine.OwnCommand) -> Command { Command(promise: receive(.command(command)).first) }
 
-    func take(_ input: FeatureInput) { receive(input) }
+    func take(_ input: BellInput) { receive(FeatureInput(input)) }
 
     func close() {
         isClosed = true
@@ -130,13 +127,13 @@ final class Promise<Value: Sendable>: Sendable {
     }
 
     @discardableResult
-    private func receive(_ input: FeatureInput) -> [Promise<Result<ServiceAnswer, any Error>>] {
+    private func receive(_ input: FeatureInput<Machine.OwnCommand>) -> [Promise<Result<ServiceAnswer, any Error>>] {
         guard !isClosed else { return [] }
         if case .user = input { users += 1 }
         let actions = machine.receive(input, now: bell.clock.now())
         var promises = actions.compactMap { perform($0, input) }
         while !refusals.isEmpty {
-            let refusal = refusals.removeFirst()
+            let refusal = FeatureInput<Machine.OwnCommand>(refusals.removeFirst())
             promises += machine.receive(refusal, now: bell.clock.now()).compactMap { perform($0, refusal) }
         }
         let shown = machine.snapshot
@@ -148,7 +145,9 @@ final class Promise<Value: Sendable>: Sendable {
     }
 
     /// - Parameter cause: The input that led to the action.
-    private func perform(_ action: FeatureAction, _ cause: FeatureInput) -> Promise<Result<ServiceAnswer, any Error>>? {
+    private func perform(
+        _ action: FeatureAction, _ cause: FeatureInput<Machine.OwnCommand>
+    ) -> Promise<Result<ServiceAnswer, any Error>>? {
         let user = users
         switch action {
         case .fetch(let path, let name): return call("GET", path, body: nil, name: name)
@@ -224,7 +223,7 @@ final class Promise<Value: Sendable>: Sendable {
 
 extension NotificationText {
     /// Nil if the input is no new notification.
-    fileprivate init?(_ input: FeatureInput) {
+    fileprivate init?<OwnCommand>(_ input: FeatureInput<OwnCommand>) {
         guard case .event(let event) = input, case .notificationCreated(let item) = event.typed else { return nil }
         self.init(id: item.id, title: item.title, text: item.message, lockScreen: item.lockScreen)
     }

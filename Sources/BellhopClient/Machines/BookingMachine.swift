@@ -25,8 +25,6 @@ public struct BookingMachine: ShownMachine {
         let set: JSON
     }
 
-    private struct Change: Decodable { let set: JSON }
-
     public init(bookingId: String) {
         self.bookingId = bookingId
     }
@@ -36,7 +34,7 @@ public struct BookingMachine: ShownMachine {
         Loading.Plan(name: "booking", path: path, events: ["booking:status_change"])
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<BookingCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = BookingMachine(bookingId: bookingId)
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -51,9 +49,8 @@ public struct BookingMachine: ShownMachine {
             }
         }
         switch input {
-        case .event(let event): actions += handle(event, now: now)
-        case .command("change", let arguments):
-            if let change = arguments.model(Change.self) { actions += self.change(change.set) }
+        case .event(let event): actions += handle(event)
+        case .command(.change(let set)): actions += change(set)
         case .restore:
             if let kept = input.restored(Kept.self), loading.restore() { merge(kept.booking) }
         case .waiting(let items):
@@ -61,7 +58,7 @@ public struct BookingMachine: ShownMachine {
                 pending = pending ?? item.body.map { Pending(name: item.answerName, set: $0) }
             }
         case .answer(let name, let status, let body, _):
-            actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
+            actions += answered(name, ClassifiedAnswer(status: status, body: body))
         default: break
         }
         booking = pending.flatMap { stored?.with($0.set) } ?? stored
@@ -76,7 +73,7 @@ public struct BookingMachine: ShownMachine {
 
     public var kept: (any Encodable & Sendable)? { stored.map(Kept.init) }
 
-    private mutating func handle(_ event: FeatureEvent, now: Int) -> [FeatureAction] {
+    private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
         // An event replayed after a break must not trigger haptics.
         let isReplayed = replaying > 0 && !event.id.isEmpty
         if case .streamReady(let ready) = event.typed {
@@ -88,7 +85,7 @@ public struct BookingMachine: ShownMachine {
         let before = stored?.status ?? early?.status
         guard merge(change) else { return [] }
         // The event carries the status; the rest of the booking, such as its start time, is fetched.
-        let fetch = loading.advance(.command("refresh", .null), plan, now: now).actions
+        let fetch = loading.refresh(plan)
         guard let before, before != change.status, !isReplayed else { return fetch }
         return [played(change.status.rawValue)] + fetch
     }
@@ -108,7 +105,7 @@ public struct BookingMachine: ShownMachine {
         return [.send(method: "PATCH", path: path, body: set, headers: ["If-Match": stored.versionTag], as: name)]
     }
 
-    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         guard let pending, pending.name == name else { return [] }
         self.pending = nil
         if answer.isTaken {
@@ -121,7 +118,7 @@ public struct BookingMachine: ShownMachine {
         }
         let refusal = FeatureAction.publish(
             name: "booking:refused", data: ["bookingId": .string(bookingId), "problem": problem])
-        return [refusal] + loading.advance(.command("refresh", .null), plan, now: now).actions
+        return [refusal] + loading.refresh(plan)
     }
 
     /// Applies a change, and returns whether it was newer.
@@ -167,6 +164,12 @@ public struct BookingMachine: ShownMachine {
     }
 
     private enum CodingKeys: CodingKey { case bookingId, booking, stored, pending, isPending, isLoaded, problem }
+}
+
+/// The commands of the user or the app.
+public enum BookingCommand: Sendable, Hashable {
+    /// Changes the members of the booking that `set` has.
+    case change(set: JSON)
 }
 
 extension Bellhop.Booking {

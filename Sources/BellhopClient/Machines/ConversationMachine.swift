@@ -15,11 +15,10 @@ public struct ConversationMachine: ShownMachine {
     public private(set) var hasEarlier = false
     public private(set) var problem: JSON = .null
     private var readPosition: Int?
-    private var next: String?
+    private var list: ListMachine<MessagesRules>
     private var tries = 0
     /// Whether the user has read the conversation before its first page came.
     private var isReadPending = false
-    private var loading = Loading()
 
     /// A message that is being sent.
     public struct Outgoing: Sendable, Hashable, Identifiable {
@@ -34,13 +33,6 @@ public struct ConversationMachine: ShownMachine {
         fileprivate var refusal: JSON?
     }
 
-    /// The parameters of a command.
-    private struct Parameters: Decodable {
-        let id: String?
-        let text: String?
-        let sequence: Int?
-    }
-
     /// The members of an answer that are sent only if they changed.
     private struct Changes: Decodable {
         let message: Bellhop.Message?
@@ -48,51 +40,46 @@ public struct ConversationMachine: ShownMachine {
         let readPosition: Int?
     }
 
-    /// Older messages beyond this number are dropped, and fetched again on demand.
-    private static let messagesMax = 500
-    /// The number of messages of a conversation that a device keeps.
-    private static let keptMax = 50
     /// Bound on unsent messages. Without it, a user that keeps writing offline could fill the memory.
     private static let sendingMax = 200
 
     public init(conversationId: String) {
         self.conversationId = conversationId
+        list = ListMachine(MessagesRules(), ["conversationId": conversationId])
     }
 
     private var path: String { "/v1/conversations/\(conversationId.pathSegment)" }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<ConversationCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = ConversationMachine(conversationId: conversationId)
             return begin(for: user, isSignedIn: isSignedIn, now: now)
         }
-        let plan = Loading.Plan(
-            name: "list", path: "\(path)/messages?limit=50", events: ["message:created", "message:deleted"])
-        let wasKept = loading.isKept
-        let step = loading.advance(input, plan, now: now)
+        let wasKept = list.loading.isKept
+        let step = list.advance(input, now: now)
         var actions = step.actions
         if step.actions.contains(where: \.isFetch) { actions.append(.fetch(path: path, as: "conversation")) }
-        if step.isGone { (messages, unread, readPosition) = ([], nil, nil) }
+        if step.isGone { (unread, readPosition) = (nil, nil) }
         if let answer = step.answer {
             take(answer.page(), isFirst: wasKept)
-            for event in step.since { _ = handle(event.event) }
+            for event in step.since { _ = handle(event.event, now: event.now) }
             if isReadPending { actions += read(nil) }
             isReadPending = false
         }
         switch input {
-        case .event(let event): actions += handle(event)
+        case .event(let event): actions += handle(event, now: now)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
-        case .command(let name, let arguments):
-            if let parameters = arguments.model(Parameters.self) { actions += command(name, parameters, now: now) }
+        case .command(let command): actions += self.command(command, now: now)
         case .restore: restore(input.restored())
         case .waiting(let items): wait(for: items)
         default: break
         }
         // A message that has arrived is no longer being sent.
+        messages = list.stored
         let ids = Set(messages.map(\.id))
         sending.removeAll { ids.contains($0.id) }
-        (isLoaded, problem, hasEarlier) = (loading.isLoaded, loading.problem, next != nil)
+        (isLoaded, problem, hasEarlier) = (list.loading.isLoaded, list.loading.problem, list.next != nil)
         return actions
     }
 
@@ -108,15 +95,12 @@ public struct ConversationMachine: ShownMachine {
 
     public var kept: (any Encodable & Sendable)? {
         // Messages of a conversation that the user has left do not stay on the device.
-        guard loading.isLoaded, !isRemoved else { return nil }
-        return Kept(
-            messages: messages.suffix(ConversationMachine.keptMax), refused: refused, unread: unread,
-            readPosition: readPosition)
+        guard let messages = list.kept, !isRemoved else { return nil }
+        return Kept(messages: messages, refused: refused, unread: unread, readPosition: readPosition)
     }
 
     private mutating func restore(_ kept: Kept?) {
-        guard let kept, loading.restore() else { return }
-        add(kept.messages)
+        guard let kept, list.restore(kept.messages) else { return }
         (unread, readPosition) = (unread ?? kept.unread, readPosition ?? kept.readPosition)
         refused = kept.refused + refused
     }
@@ -124,10 +108,10 @@ public struct ConversationMachine: ShownMachine {
     private mutating func wait(for items: [OutboxItem]) {
         for item in items {
             guard item.match("POST", "/v1/conversations/*/messages") == [conversationId],
-                let message = item.body?.model(Parameters.self), let id = message.id, let text = message.text,
+                let message = item.body?.model(Bellhop.SendMessageBody.self), let id = message.id,
                 !sending.contains(where: { $0.id == id })
             else { continue }
-            sending.append(Outgoing(id: id, text: text, sentAt: item.createdAt, request: item.answerName))
+            sending.append(Outgoing(id: id, text: message.text, sentAt: item.createdAt, request: item.answerName))
         }
     }
 
@@ -137,16 +121,16 @@ public struct ConversationMachine: ShownMachine {
         // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped, as are messages
         // of an earlier start: the position of the page before them is unknown.
         let first = page.first?.sequence ?? 0
-        let isJoined = messages.contains { $0.sequence >= first - 1 }
-        let older = isJoined && !isFirst ? messages.filter { $0.sequence < first } : []
-        if older.isEmpty { next = loaded.next }
-        messages = older + page
+        let isJoined = list.stored.contains { $0.sequence >= first - 1 }
+        let older = isJoined && !isFirst ? list.stored.filter { $0.sequence < first } : []
+        if older.isEmpty { list.next = loaded.next }
+        list.stored = older + page
     }
 
-    private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
+    private mutating func handle(_ event: FeatureEvent, now: Int) -> [FeatureAction] {
+        let last = list.stored.last?.sequence
+        list.apply(event, named: conversationId, now: now)
         if let arrival = NewMessage(event), arrival.conversationId == conversationId {
-            let last = messages.last?.sequence
-            add([arrival.message])
             unread = arrival.unread ?? unread
             // Sequence numbers have no gaps: a skipped number means that a message was missed.
             guard let last, arrival.message.sequence > last + 1 else { return [] }
@@ -154,9 +138,9 @@ public struct ConversationMachine: ShownMachine {
         }
         switch event.typed {
         case .messageDeleted(let deleted) where deleted.conversationId == conversationId:
-            for index in messages.indices
-            where messages[index].sequence == deleted.sequence && messages[index].deletedAt == nil {
-                (messages[index].text, messages[index].deletedAt) = ("", messages[index].sentAt)
+            if var message = list.find(deleted.messageId), message.deletedAt == nil {
+                (message.text, message.deletedAt) = ("", message.sentAt)
+                list.merge([message])
             }
             unread = deleted.unread ?? unread
         case .conversationRead(let read) where read.conversationId == conversationId:
@@ -170,30 +154,26 @@ public struct ConversationMachine: ShownMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ parameters: Parameters, now: Int) -> [FeatureAction] {
-        let id = parameters.id ?? ""
+    private mutating func command(_ command: ConversationCommand, now: Int) -> [FeatureAction] {
         switch command {
-        case "send": return post(Outgoing(id: id, text: parameters.text ?? "", sentAt: Moment.date(now)))
-        case "retry":
+        case .send(let id, let text): return post(Outgoing(id: id, text: text, sentAt: Moment.date(now)))
+        case .retry(let id):
             guard let index = refused.firstIndex(where: { $0.id == id }) else { return [] }
             return post(Outgoing(id: id, text: refused.remove(at: index).text, sentAt: Moment.date(now)))
-        case "discard":
+        case .discard(let id):
             refused.removeAll { $0.id == id }
             return []
-        case "read":
-            isReadPending = parameters.sequence == nil && (!loading.isLoaded || loading.isKept)
-            return read(parameters.sequence)
-        case "earlier":
-            guard let next else { return [] }
-            return [.fetch(path: "\(path)/messages?limit=50&cursor=\(next.pathSegment)", as: "earlier")]
-        case "delete": return [.send("DELETE", "\(path)/messages/\(id.pathSegment)", as: "delete")]
-        default: return []
+        case .read(let sequence):
+            isReadPending = sequence == nil && (!list.loading.isLoaded || list.loading.isKept)
+            return read(sequence)
+        case .earlier: return list.fetchMore()
+        case .delete(let id): return [.send("DELETE", "\(path)/messages/\(id.pathSegment)", as: "delete")]
         }
     }
 
     /// - Parameter sequence: nil for the newest loaded message.
     private func read(_ sequence: Int?) -> [FeatureAction] {
-        let sequence = sequence ?? messages.last?.sequence ?? 0
+        let sequence = sequence ?? list.stored.last?.sequence ?? 0
         // The count falls only after the service has confirmed it (R-CNT-RT-2).
         guard sequence > readPosition ?? 0 else { return [] }
         return [.send("PUT", "\(path)/read-position", ["sequence": JSON(sequence)], as: "read")]
@@ -252,13 +232,9 @@ public struct ConversationMachine: ShownMachine {
             unread = changes?.unread ?? unread
             return answer.badgesEvent
         }
-        guard answer.isTaken else { return [] }
+        guard !list.takeMore(name, answer), answer.isTaken else { return [] }
         switch name {
         case "conversation": (unread, readPosition, isRemoved) = (changes?.unread, changes?.readPosition, false)
-        case "earlier":
-            let page = answer.page(of: Bellhop.Message.self)
-            add(page.items)
-            next = page.next
         case "since":
             let page = answer.page(of: Bellhop.Message.self)
             add(page.items)
@@ -272,12 +248,8 @@ public struct ConversationMachine: ShownMachine {
         .fetch(path: "\(path)/messages?since=\(sequence)&limit=100", as: "since")
     }
 
-    private mutating func add(_ newer: [Bellhop.Message]) {
-        let numbers = Set(messages.map(\.sequence))
-        let fresh = newer.filter { !numbers.contains($0.sequence) }
-        guard !fresh.isEmpty else { return }
-        messages = (messages + fresh).sorted { $0.sequence < $1.sequence }.suffix(ConversationMachine.messagesMax)
-    }
+    /// Adds messages that are not there yet.
+    private mutating func add(_ newer: [Bellhop.Message]) { list.merge(newer.filter { list.find($0.id) == nil }) }
 
     public struct Snapshot: Sendable, Hashable {
         /// Oldest first.
@@ -304,6 +276,21 @@ public struct ConversationMachine: ShownMachine {
         case conversationId, messages, sending, refused, unread, readPosition, isLoaded, isRemoved, hasEarlier, problem
     }
 }
+
+/// The commands of the user or the app.
+public enum ConversationCommand: Sendable, Hashable {
+    case send(id: String, text: String)
+    /// Sends a refused message again.
+    case retry(id: String)
+    /// Drops a refused message.
+    case discard(id: String)
+    case delete(id: String)
+    /// - Parameter sequence: nil for the newest loaded message.
+    case read(sequence: Int?)
+    case earlier
+}
+
+private struct MessagesRules: ListRules { typealias Data = ConversationList }
 
 extension ConversationMachine.Outgoing: Codable {
     private enum CodingKeys: String, CodingKey { case id, text, sentAt, refusal = "problem" }

@@ -11,10 +11,8 @@ public struct ConversationsMachine: ShownMachine {
     public private(set) var hasMore = false
     public private(set) var problem: JSON = .null
     /// The conversations as the service has sent them, without the messages that are being sent.
-    private var stored: [Bellhop.Conversation] = []
+    private var list = ListMachine(ConversationsRules())
     private var sending: [Outgoing] = []
-    private var next: String?
-    private var loading = Loading()
 
     /// One line of the list.
     public struct Item: Sendable, Hashable, Identifiable {
@@ -38,55 +36,39 @@ public struct ConversationsMachine: ShownMachine {
 
     private struct Sent: Decodable { let id: String }
 
-    /// The maximum number of conversations of a user (`conversations.conversationsOfUserMax` of `/v1/config`).
-    private static let storedMax = 1000
-    /// The number of conversations that a device keeps: one page of the list.
-    private static let keptMax = 100
     /// The maximum number of unsent messages of one conversation.
     private static let sendingMax = 200
-    private static let plan = Loading.Plan(
-        name: "list", path: "/v1/conversations?limit=100",
-        events: [
-            "message:created", "message:deleted", "conversation:read", "conversation:updated", "conversation:removed",
-        ])
-
     public init(user: String? = nil) {
         self.user = user
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<ConversationsCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = ConversationsMachine(user: user)
             return begin(for: user, isSignedIn: isSignedIn, now: now)
         }
         if case .start(let user, _) = input { self.user = self.user ?? user }
-        let step = loading.advance(input, ConversationsMachine.plan, now: now)
+        let step = list.advance(input, now: now)
         var actions = step.actions
-        if step.isGone { stored = [] }
         if let answer = step.answer {
             // If the list has further pages, the older conversations already loaded are kept behind the first page.
             let page = answer.page(of: Bellhop.Conversation.self)
-            if next == nil || page.next == nil { (stored, next) = (page.items, page.next) } else { merge(page.items) }
-            for event in step.since { _ = handle(event.event) }
+            if list.next == nil || page.next == nil { list.take(page) } else { list.merge(page.items) }
+            for event in step.since { _ = handle(event.event, now: event.now) }
         }
         switch input {
-        case .event(let event): actions += handle(event)
-        case .command("more", _):
-            if let next {
-                actions.append(.fetch(path: "\(ConversationsMachine.plan.path)&cursor=\(next.pathSegment)", as: "more"))
+        case .event(let event): actions += handle(event, now: now)
+        case .command(.more): actions += list.fetchMore()
+        case .answer(let name, let status, let body, _):
+            let answer = ClassifiedAnswer(status: status, body: body)
+            if !list.takeMore(name, answer), answer.isTaken, name.hasPrefix("one:") {
+                if let one: Bellhop.Conversation = body.model() { list.put(one) }
             }
-        case .answer("more", 200, let body, _):
-            let page = ClassifiedAnswer(status: 200, body: body).page(of: Bellhop.Conversation.self)
-            merge(page.items)
-            next = page.next
-        case .answer(let name, 200, let body, _):
-            if name.hasPrefix("one:"), let one = body.model(Bellhop.Conversation.self) { merge([one]) }
-        case .restore:
-            if let kept = input.restored(Kept.self), loading.restore() { merge(kept.items) }
+            sending.removeAll { $0.answerName == name }
+        case .restore: if let kept = input.restored(Kept.self) { _ = list.restore(kept.items) }
         case .waiting(let items): wait(for: items, now: now)
         default: break
         }
-        if case .answer(let name, _, _, _) = input { sending.removeAll { $0.answerName == name } }
         show()
         return actions
     }
@@ -96,9 +78,7 @@ public struct ConversationsMachine: ShownMachine {
         let items: [Bellhop.Conversation]
     }
 
-    public var kept: (any Encodable & Sendable)? {
-        loading.isLoaded ? Kept(items: Array(stored.prefix(ConversationsMachine.keptMax))) : nil
-    }
+    public var kept: (any Encodable & Sendable)? { list.kept.map(Kept.init) }
 
     private mutating func wait(for items: [OutboxItem], now: Int) {
         for item in items {
@@ -113,7 +93,8 @@ public struct ConversationsMachine: ShownMachine {
         }
     }
 
-    private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
+    private mutating func handle(_ event: FeatureEvent, now: Int) -> [FeatureAction] {
+        if list.apply(event, now: now) { return [] }
         if let arrival = NewMessage(event) {
             sending.removeAll { $0.id == arrival.message.id }
             let user = user
@@ -129,18 +110,6 @@ public struct ConversationsMachine: ShownMachine {
                 if held.lastMessage?.sequence == deleted.sequence { held.lastMessage?.preview = nil }
                 held.unread = deleted.unread ?? held.unread
             }
-        case .conversationRead(let read):
-            change(read.conversationId) { ($0.readPosition, $0.unread) = (read.readPosition, read.unread) }
-        case .conversationUpdated(let update):
-            // A new member has no unread messages from earlier.
-            let held = stored.first { $0.id == update.conversation.id }
-            merge([
-                Bellhop.Conversation(
-                    update.conversation,
-                    readPosition: held == nil ? update.conversation.lastSequence : held?.readPosition,
-                    unread: held == nil ? 0 : held?.unread)
-            ])
-        case .conversationRemoved(let removal): stored.removeAll { $0.id == removal.conversationId }
         default: handleLocal(event)
         }
         return []
@@ -161,21 +130,15 @@ public struct ConversationsMachine: ShownMachine {
     /// Changes a conversation of the list. Returns false if the list has no such conversation.
     @discardableResult
     private mutating func change(_ id: String, _ change: (inout Bellhop.Conversation) -> Void) -> Bool {
-        guard var held = stored.first(where: { $0.id == id }) else { return false }
+        guard var held = list.find(id) else { return false }
         change(&held)
-        merge([held])
+        list.merge([held])
         return true
-    }
-
-    private mutating func merge(_ newer: [Bellhop.Conversation]) {
-        let ids = Set(newer.map(\.id))
-        let all = newer + stored.filter { !ids.contains($0.id) }
-        stored = Array(all.sorted { $0.order > $1.order }.prefix(ConversationsMachine.storedMax))
     }
 
     /// Puts conversations with an unsent message on top, with that message as the preview.
     private mutating func show() {
-        items = stored.map { Item(conversation: $0) }
+        items = list.stored.map { Item(conversation: $0) }
         for message in sending {
             guard let index = items.firstIndex(where: { $0.id == message.conversationId }) else { continue }
             var item = items.remove(at: index)
@@ -186,7 +149,7 @@ public struct ConversationsMachine: ShownMachine {
                 preview: message.preview, sentAt: message.sentAt)
             items.insert(item, at: 0)
         }
-        (isLoaded, problem, hasMore) = (loading.isLoaded, loading.problem, next != nil)
+        (isLoaded, problem, hasMore) = (list.loading.isLoaded, list.loading.problem, list.next != nil)
     }
 
     public struct Snapshot: Sendable, Hashable {
@@ -202,7 +165,12 @@ public struct ConversationsMachine: ShownMachine {
         Snapshot(items: items, hasMore: hasMore, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
     }
 
-    private enum CodingKeys: CodingKey { case user, items, isLoaded, hasMore, problem, stored, sending }
+    private enum CodingKeys: CodingKey { case user, items, isLoaded, hasMore, problem, sending }
+}
+
+/// The commands of the user or the app.
+public enum ConversationsCommand: Sendable, Hashable {
+    case more
 }
 
 extension ConversationsMachine.Item: Encodable {
@@ -214,14 +182,19 @@ extension ConversationsMachine.Item: Encodable {
     }
 }
 
-extension Bellhop.Conversation {
-    fileprivate init(_ summary: Bellhop.ConversationSummary, readPosition: Int?, unread: Int?) {
-        self.init(
-            id: summary.id, kind: summary.kind, title: summary.title, createdBy: summary.createdBy,
-            createdAt: summary.createdAt, memberCount: summary.memberCount, lastSequence: summary.lastSequence,
-            order: summary.order, lastMessage: summary.lastMessage, readPosition: readPosition, unread: unread)
-    }
+private struct ConversationsRules: ListRules {
+    typealias Data = ConversationsList
 
+    /// An event does not say what the user has read. A new member has no unread messages from earlier.
+    func joined(_ newer: Bellhop.Conversation, _ held: Bellhop.Conversation?) -> Bellhop.Conversation? {
+        var item = newer
+        item.readPosition = newer.readPosition ?? (held == nil ? newer.lastSequence : held?.readPosition)
+        item.unread = newer.unread ?? (held == nil ? 0 : held?.unread)
+        return item
+    }
+}
+
+extension Bellhop.Conversation {
     fileprivate mutating func add(_ arrival: NewMessage, for user: String?) {
         let message = arrival.message
         // The message may be included already, for example by a list fetched meanwhile.

@@ -11,21 +11,20 @@ public struct CountsMachine: ShownMachine {
 
     public var snapshot: BadgeCounts? { badges }
 
-    struct Amounts: Sendable, Codable {
-        var messages: Int?
-        var requests: Int?
-        var bell: Int?
+    public struct Amounts: Sendable, Hashable, Codable {
+        public var messages: Int?
+        public var requests: Int?
+        public var bell: Int?
+
+        public init(messages: Int? = nil, requests: Int? = nil, bell: Int? = nil) {
+            (self.messages, self.requests, self.bell) = (messages, requests, bell)
+        }
     }
 
     private struct Adjustment: Sendable, Encodable {
         let key: String
         let by: Amounts
         var isShown: Bool
-    }
-
-    struct Expectation: Codable {
-        let `as`: String
-        let by: Amounts
     }
 
     /// Beyond this number of adjustments without counts from the service, estimates are too inaccurate, and the oldest
@@ -37,7 +36,7 @@ public struct CountsMachine: ShownMachine {
         self.user = user
     }
 
-    public mutating func receive(_ input: FeatureInput, now _: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<CountsCommand>, now _: Int) -> [FeatureAction] {
         switch input {
         case .start(let user, let isLive):
             self.user = user ?? self.user
@@ -45,10 +44,7 @@ public struct CountsMachine: ShownMachine {
             return isLive ? [CountsMachine.fetch] : []
         case .user(let user, _): self = CountsMachine(user: user)
         case .event(let event): handle(event)
-        // Registers a write that will change the counts by this much.
-        case .command("expect", let arguments):
-            guard let expected = arguments.model(Expectation.self) else { break }
-            adjust(Adjustment(key: expected.as, by: expected.by, isShown: false))
+        case .command(.expect(let name, let amounts)): adjust(Adjustment(key: name, by: amounts, isShown: false))
         case .answer(let name, let status, let body, _):
             return answered(name, ClassifiedAnswer(status: status, body: body))
         case .restore(let data):
@@ -123,6 +119,12 @@ public struct CountsMachine: ShownMachine {
                 bell: adjusted(held.bell, \.bell), version: held.version, epoch: held.epoch)
         }
     }
+}
+
+/// The commands of the user or the app.
+public enum CountsCommand: Sendable, Hashable {
+    /// Registers a write that will change the counts by this much.
+    case expect(as: String, by: CountsMachine.Amounts)
 }
 
 extension BadgeCounts {

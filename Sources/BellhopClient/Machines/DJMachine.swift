@@ -17,12 +17,7 @@ public struct DJMachine: ShownMachine {
         let vote: DJQueueState.Vote
     }
 
-    private struct VoteParameters: Decodable {
-        let trackId: String
-        let vote: DJQueueState.Vote
-    }
-
-    private struct Addition: Decodable { let track: Bellhop.AddTrackBody }
+    private struct VoteBody: Decodable { let vote: DJQueueState.Vote }
     private struct Changed: Decodable { let trackId: String }
 
     public init(shopId: String) {
@@ -31,7 +26,7 @@ public struct DJMachine: ShownMachine {
 
     private var path: String { "/v1/shops/\(queue.shopId.pathSegment)/dj" }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<DJCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             let topic = topic.forAnotherUser
             self = DJMachine(shopId: queue.shopId)
@@ -54,9 +49,8 @@ public struct DJMachine: ShownMachine {
                 showPending()
             }
         case .waiting(let items): for item in items { wait(for: item) }
-        case .command("vote", let parameters): actions += parameters.model().map { vote($0) } ?? []
-        case .command("add", let parameters):
-            guard let track = parameters.model(Addition.self)?.track else { break }
+        case .command(.vote(let id, let side)): actions += vote(side, on: id)
+        case .command(.add(let track)):
             count += 1
             let body: JSON = [
                 "trackId": .string(track.trackId), "trackName": .string(track.trackName),
@@ -81,7 +75,7 @@ public struct DJMachine: ShownMachine {
     /// Shows the vote of a write that an earlier start made.
     private mutating func wait(for item: OutboxItem) {
         guard let parts = item.match("PUT", "/v1/shops/*/dj/tracks/*/vote"), parts[0] == queue.shopId,
-            let vote = item.body?["vote"].string.flatMap(DJQueueState.Vote.init)
+            let vote = item.body?.model(VoteBody.self)?.vote
         else { return }
         pending[parts[1]] = Pending(name: item.answerName, vote: vote)
         queue.show(vote, on: parts[1])
@@ -92,8 +86,7 @@ public struct DJMachine: ShownMachine {
         for (id, vote) in pending { queue.show(vote.vote, on: id) }
     }
 
-    private mutating func vote(_ parameters: VoteParameters) -> [FeatureAction] {
-        let (id, side) = (parameters.trackId, parameters.vote)
+    private mutating func vote(_ side: DJQueueState.Vote, on id: String) -> [FeatureAction] {
         guard let track = queue.tracks.first(where: { $0.trackId == id }), track.vote != side else { return [] }
         count += 1
         let name = "vote-\(count)"
@@ -164,4 +157,10 @@ public struct DJMachine: ShownMachine {
             (upvotes, downvotes, score, userVote) = (track.upvotes, track.downvotes, track.score, track.vote)
         }
     }
+}
+
+/// The commands of the user or the app.
+public enum DJCommand: Sendable, Hashable {
+    case vote(trackId: String, vote: DJQueueState.Vote)
+    case add(track: Bellhop.AddTrackBody)
 }

@@ -12,34 +12,21 @@ public struct FeedMachine: ShownMachine {
     public private(set) var hasMore = false
     public private(set) var isLoaded = false
     public private(set) var problem: JSON = .null
-    private var stored: [Bellhop.PostView] = []
+    private var list = ListMachine(FeedRules())
     private var waiting: [Bellhop.PostView] = []
     private var newest: Int?
-    private var next: String?
-    private var pending: [Pending] = []
-    private var count = 0
-    private var loading = Loading()
     private var follow = FollowedPosts()
 
-    private struct Pending: Sendable, Encodable {
-        let name: String
-        let postId: String
-        let set: Engaged
-    }
-
     /// The user's own like or repost.
-    private struct Engaged: Sendable, Codable {
-        let liked: Bool?
-        let reposted: Bool?
+    public struct Engagement: Sendable, Hashable, Codable {
+        public var liked: Bool?
+        public var reposted: Bool?
 
-        func isIn(_ post: Bellhop.PostView) -> Bool {
+        public init(liked: Bool? = nil, reposted: Bool? = nil) { (self.liked, self.reposted) = (liked, reposted) }
+
+        fileprivate func isIn(_ post: Bellhop.PostView) -> Bool {
             (liked ?? post.liked) == post.liked && (reposted ?? post.reposted) == post.reposted
         }
-    }
-
-    private struct Parameters: Decodable {
-        let postId: String
-        let set: Engaged
     }
 
     private struct Counted: Decodable {
@@ -50,19 +37,14 @@ public struct FeedMachine: ShownMachine {
 
     /// After this time the banner's posts show by themselves (R-CUT-F-1).
     private static let bannerMilliseconds = 5000
-    /// Only the newest posts of a long list are kept; the rest is fetched again when the user scrolls there.
-    private static let storedMax = 500
     /// If more posts wait behind the banner, the first page is fetched instead of them.
     private static let waitingMax = 50
-    /// The number of posts that a device keeps: one page.
-    private static let keptMax = 50
-    private static let first = "/v1/feed?limit=50"
 
     public init(user: String? = nil) {
         self.user = user
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<FeedCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             let follow = follow.forAnotherUser
             self = FeedMachine(user: user)
@@ -71,29 +53,23 @@ public struct FeedMachine: ShownMachine {
         }
         if case .start(let user, _) = input { self.user = user ?? self.user }
         let countBefore = newCount
-        let path = newest.map { "\(FeedMachine.first)&since=\($0)" } ?? FeedMachine.first
-        let plan = Loading.Plan(name: "feed", path: path, events: ["feed:new_post", "feed:post_removed"])
-        let step = loading.advance(asked(input), plan, now: now)
+        let path = newest.map { "\(list.path)&since=\($0)" }
+        let step = list.advance(asked(input), path: path, now: now)
         var actions = step.actions
-        if step.isGone { stored = [] }
         if let answer = step.answer {
             take(answer)
-            for event in step.since { handle(event.event) }
+            for event in step.since { handle(event.event, now: event.now) }
         }
         switch input {
-        case .event(let event): handle(event)
+        case .event(let event): handle(event, now: now)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .restore:
             // Without `newest`, the first answer is the whole first page: likes have changed, and posts were removed.
-            if let kept = input.restored(Kept.self), loading.restore() {
-                stored = FeedMachine.merged(kept.posts, stored, FeedMachine.storedMax)
-            }
-        case .waiting(let items): for item in items { wait(for: item) }
-        case .timer("banner"), .command("showNew", _): actions += showNew()
-        case .command("engage", let parameters): actions += parameters.model().map { engage($0) } ?? []
-        case .command("more", _):
-            if let next { actions.append(.fetch(path: "\(FeedMachine.first)&cursor=\(next.pathSegment)", as: "more")) }
+            if let kept = input.restored(Kept.self) { _ = list.restore(kept.posts) }
+        case .timer("banner"), .command(.showNew): actions += showNew()
+        case .command(.engage(let id, let set)): actions += engage(id, set, now: now)
+        case .command(.more): actions += list.fetchMore()
         default: break
         }
         if newCount > 0, countBefore == 0 {
@@ -101,7 +77,7 @@ public struct FeedMachine: ShownMachine {
         }
         if newCount == 0, countBefore > 0 { actions.append(.timer(name: "banner", at: nil)) }
         show()
-        return actions + follow.advance(input, (waiting + stored).map(\.id))
+        return actions + follow.advance(input, (waiting + list.stored).map(\.id))
     }
 
     /// The state to keep on the device.
@@ -109,28 +85,17 @@ public struct FeedMachine: ShownMachine {
         let posts: [Bellhop.PostView]
     }
 
-    public var kept: (any Encodable & Sendable)? {
-        loading.isLoaded ? Kept(posts: Array(stored.prefix(FeedMachine.keptMax))) : nil
-    }
-
-    /// Shows the like or repost of a write that an earlier start made.
-    private mutating func wait(for item: OutboxItem) {
-        for (place, isLike) in [("likes", true), ("reposts", false)] {
-            for (method, isSet) in [("PUT", true), ("DELETE", false)] {
-                guard let id = item.match(method, "/v1/posts/*/\(place)/me")?.first else { continue }
-                let set = Engaged(liked: isLike ? isSet : nil, reposted: isLike ? nil : isSet)
-                pending.append(Pending(name: item.answerName, postId: id, set: set))
-            }
-        }
-    }
+    public var kept: (any Encodable & Sendable)? { list.kept.map(Kept.init) }
 
     /// Turns `stream:ready` into a refresh once the feed is loaded: posts are only delivered as they are made, so posts
     /// made while the stream was down are fetched.
-    private func asked(_ input: FeatureInput) -> FeatureInput {
-        guard case .event(let event) = input, event.name == "stream:ready", loading.isLoaded, loading.isCovered else {
+    private func asked(_ input: FeatureInput<FeedCommand>) -> FeatureInput<FeedCommand> {
+        guard case .event(let event) = input, event.name == "stream:ready", list.loading.isLoaded,
+            list.loading.isCovered
+        else {
             return input
         }
-        return .command("refresh", .null)
+        return .refresh
     }
 
     private mutating func take(_ answer: ClassifiedAnswer) {
@@ -138,108 +103,83 @@ public struct FeedMachine: ShownMachine {
         let counts = answer.model(Counted.self)
         newest = max(counts?.newest ?? 0, newest ?? 0)
         guard let counted = counts?.newCount else {
-            (stored, next, waiting, newCount, isMore) = (page.items, page.next, [], 0, false)
+            list.take(page)
+            (waiting, newCount, isMore) = ([], 0, false)
             return
         }
         // New posts of others go behind the banner. The user's own posts, made on another device, show directly.
         let own = page.items.filter { $0.authorId == user }
         let others = page.items.filter { $0.authorId != user }
-        let known = Set((stored + waiting).map(\.id))
+        let known = Set((list.stored + waiting).map(\.id))
         let fresh = others.filter { !known.contains($0.id) }
         // The service's count includes posts that are not on the page.
         newCount += fresh.count + max(0, counted - others.count)
         isMore = isMore || counts?.newCountIsMore == true
-        stored = FeedMachine.merged(stored, own, FeedMachine.storedMax)
-        waiting = FeedMachine.merged(waiting, fresh, FeedMachine.waitingMax)
+        list.merge(own)
+        wait(fresh)
     }
 
-    private mutating func handle(_ event: FeatureEvent) {
+    private mutating func handle(_ event: FeatureEvent, now: Int) {
+        list.apply(event, now: now)
         switch event.typed {
         case .streamReady(let ready): user = user ?? ready.userId
         case .feedNewPost(let new):
-            guard !(stored + waiting).contains(where: { $0.id == new.id }) else { return }
+            guard !(list.stored + waiting).contains(where: { $0.id == new.id }) else { return }
             let post = Bellhop.PostView(new)
             newest = newest.map { max($0, post.sequence) }
             if post.authorId == user {
-                stored = FeedMachine.merged(stored, [post], FeedMachine.storedMax)
+                list.merge([post])
             } else {
-                waiting = FeedMachine.merged(waiting, [post], FeedMachine.waitingMax)
+                wait([post])
                 newCount += 1
             }
         case .feedPostRemoved(let removal):
             if waiting.contains(where: { $0.id == removal.postId }) { newCount -= 1 }
-            stored.removeAll { $0.id == removal.postId }
             waiting.removeAll { $0.id == removal.postId }
         case .engagementUpdate(let update):
-            stored = FeedMachine.counted(stored, update.updates)
-            waiting = FeedMachine.counted(waiting, update.updates)
+            waiting = waiting.map { post in update.updates[post.id].flatMap { post.with($0) } ?? post }
         default: break
         }
     }
 
-    private static func counted(_ posts: [Bellhop.PostView], _ updates: [String: JSON]) -> [Bellhop.PostView] {
-        posts.map { post in updates[post.id].flatMap { post.with($0) } ?? post }
+    /// Puts posts behind the banner.
+    private mutating func wait(_ posts: [Bellhop.PostView]) {
+        waiting = ListMachine<FeedRules>.merged(waiting, posts, FeedMachine.waitingMax)
     }
 
     private mutating func showNew() -> [FeatureAction] {
         guard newCount > 0 else { return [] }
         let isWhole = waiting.count == newCount && !isMore
-        stored = FeedMachine.merged(stored, waiting, FeedMachine.storedMax)
+        list.merge(waiting)
         (waiting, newCount, isMore) = ([], 0, false)
         if isWhole { return [] }
         // More posts waited than were kept: the list restarts with the first page, so that it has no gap.
         newest = nil
-        return [.fetch(path: FeedMachine.first, as: "anew")]
+        return [.fetch(path: list.path, as: "anew")]
     }
 
-    private mutating func engage(_ parameters: Parameters) -> [FeatureAction] {
-        guard let post = posts.first(where: { $0.id == parameters.postId }), !parameters.set.isIn(post) else {
-            return []
-        }
-        count += 1
-        pending.append(Pending(name: "engage-\(count)", postId: parameters.postId, set: parameters.set))
-        let path = "/v1/posts/\(parameters.postId.pathSegment)/\(parameters.set.liked != nil ? "likes" : "reposts")/me"
-        let isSet = parameters.set.liked ?? parameters.set.reposted ?? false
-        return [.send(isSet ? "PUT" : "DELETE", path, as: "engage-\(count)")]
+    private mutating func engage(_ id: String, _ set: Engagement, now: Int) -> [FeatureAction] {
+        guard let post = posts.first(where: { $0.id == id }), !set.isIn(post) else { return [] }
+        let isSet = set.liked ?? set.reposted ?? false
+        let write = "\(isSet ? "" : "un")\(set.liked != nil ? "like" : "repost")"
+        return list.send(write, [id], JSON(model: set), now: now)
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
-        if name == "more", answer.isTaken {
-            let page = answer.page(of: Bellhop.PostView.self)
-            stored = FeedMachine.merged(stored, page.items, FeedMachine.storedMax)
-            next = stored.count < FeedMachine.storedMax ? page.next : nil
-        }
+        if list.takeMore(name, answer) { return [] }
         if name == "anew", answer.isTaken { take(answer) }
-        guard let index = pending.firstIndex(where: { $0.name == name }) else { return [] }
-        let write = pending.remove(at: index)
-        guard answer.isTaken else {
-            return [.publish(name: "feed:refused", data: ["postId": .string(write.postId), "problem": answer.problem])]
-        }
-        let confirmed = answer.body.isNull ? JSON(model: write.set) : answer.body
-        stored = FeedMachine.counted(stored, [write.postId: confirmed])
-        return []
+        return list.settle(name, answer) ?? []
     }
 
     /// Overlays the user's unanswered changes on the posts from the service.
     private mutating func show() {
-        posts = stored.map { post in
-            var shown = post
-            for write in pending where write.postId == post.id {
-                (shown.liked, shown.reposted) = (write.set.liked ?? shown.liked, write.set.reposted ?? shown.reposted)
-            }
-            shown.likeCount += (shown.liked ? 1 : 0) - (post.liked ? 1 : 0)
-            shown.repostCount += (shown.reposted ? 1 : 0) - (post.reposted ? 1 : 0)
-            return shown
+        posts = zip(list.shown, list.stored).map { shown, stored in
+            var post = shown
+            post.likeCount += (shown.liked ? 1 : 0) - (stored.liked ? 1 : 0)
+            post.repostCount += (shown.reposted ? 1 : 0) - (stored.reposted ? 1 : 0)
+            return post
         }
-        (isLoaded, problem, hasMore) = (loading.isLoaded, loading.problem, next != nil)
-    }
-
-    private static func merged(_ posts: [Bellhop.PostView], _ newer: [Bellhop.PostView], _ countMax: Int)
-        -> [Bellhop.PostView]
-    {
-        let ids = Set(newer.map(\.id))
-        let all = newer + posts.filter { !ids.contains($0.id) }
-        return Array(all.sorted { $0.sequence > $1.sequence }.prefix(countMax))
+        (isLoaded, problem, hasMore) = (list.loading.isLoaded, list.loading.problem, list.next != nil)
     }
 
     public struct Snapshot: Sendable, Hashable {
@@ -261,8 +201,18 @@ public struct FeedMachine: ShownMachine {
             problem: Bellhop.Problem(problem))
     }
 
-    private enum CodingKeys: CodingKey { case user, posts, newCount, isMore, hasMore, isLoaded, problem, pending }
+    private enum CodingKeys: CodingKey { case user, posts, newCount, isMore, hasMore, isLoaded, problem, list }
 }
+
+/// The commands of the user or the app.
+public enum FeedCommand: Sendable, Hashable {
+    case more
+    /// Shows the posts that wait behind the banner.
+    case showNew
+    case engage(postId: String, set: FeedMachine.Engagement)
+}
+
+private struct FeedRules: ListRules { typealias Data = FeedList }
 
 /// The subscription to the counts of the posts of a feed, while a screen watches them.
 private struct FollowedPosts: Sendable {
@@ -285,7 +235,7 @@ private struct FollowedPosts: Sendable {
     }
 
     /// - Parameter posts: The ids of the posts of the feed.
-    mutating func advance(_ input: FeatureInput, _ posts: [String]) -> [FeatureAction] {
+    mutating func advance(_ input: FeatureInput<FeedCommand>, _ posts: [String]) -> [FeatureAction] {
         switch input {
         case .event(let event): if !event.id.isEmpty, isWatched { lastEventId = event.id }
         case .watch(let isWatched): self.isWatched = isWatched

@@ -24,19 +24,6 @@ public struct InvalidationMachine: ShownMachine {
         let at: Int
     }
 
-    /// The parameters of a command on queries.
-    private struct Parameters: Decodable {
-        let id: String?
-        let key: Key?
-        let isVisible: Bool?
-    }
-
-    private struct ChangedRow: Decodable {
-        let table: String
-        /// A text or a number.
-        let recordId: JSON
-    }
-
     public let clientId: String?
     public let scopeKeys: [Key]
     public private(set) var isLive = false
@@ -66,7 +53,7 @@ public struct InvalidationMachine: ShownMachine {
         self.scopeKeys = scopeKeys
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<InvalidationCommand>, now: Int) -> [FeatureAction] {
         switch input {
         case .start(_, let isLive), .connection(let isLive): return connection(isLive, now: now)
         case .lifecycle(let isForeground): return lifecycle(isForeground, now: now)
@@ -78,12 +65,11 @@ public struct InvalidationMachine: ShownMachine {
             self = InvalidationMachine(clientId: clientId, scopeKeys: scopeKeys)
             (self.queries, self.isForeground) = (queries, isForeground)
             return refetch([], reason: "user", now: now)
-        case .command("mutated", let row): row.model().map { note($0, now: now) }
-        case .command("watch-query", let query): return query.model().map { watch($0) } ?? []
-        case .command("unwatch-query", let query): queries.removeAll { $0.id == query.model(Parameters.self)?.id }
+        case .command(.mutated(let table, let id)): note(Mutation(table: table, recordId: id, at: now))
+        case .command(.watchQuery(let id, let key, let isVisible)): return watch(id, key, isVisible: isVisible)
+        case .command(.unwatchQuery(let id)): queries.removeAll { $0.id == id }
         // A forced refetch by the user skips the window, the echo filter and the visibility check (R-SCH-FR-020).
-        case .command("refetch", let query):
-            return refetch(query.model(Parameters.self)?.key ?? [], reason: "forced", now: now)
+        case .command(.refetch(let key)): return refetch(key, reason: "forced", now: now)
         default: break
         }
         return []
@@ -91,18 +77,15 @@ public struct InvalidationMachine: ShownMachine {
 
     // MARK: Input from the app
 
-    private mutating func note(_ row: ChangedRow, now: Int) {
-        let recent = mutations.filter { now - $0.at < InvalidationMachine.echoMilliseconds }
-        let id = row.recordId.string ?? row.recordId.int.map(String.init) ?? ""
-        mutations = (recent + [Mutation(table: row.table, recordId: id, at: now)])
-            .suffix(InvalidationMachine.mutationsMax)
+    private mutating func note(_ mutation: Mutation) {
+        let recent = mutations.filter { mutation.at - $0.at < InvalidationMachine.echoMilliseconds }
+        mutations = (recent + [mutation]).suffix(InvalidationMachine.mutationsMax)
     }
 
-    private mutating func watch(_ parameters: Parameters) -> [FeatureAction] {
-        let (id, isVisible) = (parameters.id ?? "", parameters.isVisible ?? true)
+    private mutating func watch(_ id: String, _ key: Key, isVisible: Bool) -> [FeatureAction] {
         let wasStale = queries.first { $0.id == id }?.isStale ?? false
         queries.removeAll { $0.id == id }
-        queries.append(Query(id: id, key: parameters.key ?? [], isVisible: isVisible, isStale: wasStale && !isVisible))
+        queries.append(Query(id: id, key: key, isVisible: isVisible, isStale: wasStale && !isVisible))
         // It became stale while it was not visible.
         return wasStale && isVisible ? [InvalidationMachine.refetchEvent([id], reason: "shown")] : []
     }
@@ -261,4 +244,14 @@ public struct InvalidationMachine: ShownMachine {
         let named = windows.map { (JSON.array($0.key.map(JSON.string)).text, $0.value) }
         try state.encode(Dictionary(named, uniquingKeysWith: { first, _ in first }), forKey: .windows)
     }
+}
+
+/// The commands of the user or the app.
+public enum InvalidationCommand: Sendable, Hashable {
+    /// Notes an own change, whose echo is ignored.
+    case mutated(table: String, recordId: String)
+    case watchQuery(id: String, key: InvalidationMachine.Key, isVisible: Bool)
+    case unwatchQuery(id: String)
+    /// Refetches all queries whose keys begin with this one.
+    case refetch(key: InvalidationMachine.Key)
 }

@@ -28,7 +28,7 @@ public struct LeaderboardMachine: ShownMachine {
         top = LeaderboardTopState(challengeId: challengeId)
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<Never>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             let topic = topic.forAnotherUser
             self = LeaderboardMachine(challengeId: challengeId, user: user)

@@ -42,12 +42,12 @@ struct Loading: Sendable, Hashable {
     private var failures = 0
     private var since: [Event] = []
 
-    mutating func advance(_ input: FeatureInput, _ plan: Plan, now: Int) -> Step {
+    mutating func advance<OwnCommand>(_ input: FeatureInput<OwnCommand>, _ plan: Plan, now: Int) -> Step {
         switch input {
         case .start(_, let isLive):
             isCovered = isLive
             return begin(plan)
-        case .timer(plan.name), .command("refresh", _):
+        case .timer(plan.name), .refresh:
             return begin(plan)
         case .event(let event):
             if event.name == "stream:resync" || (event.name == "stream:ready" && !isCovered) {
@@ -70,6 +70,9 @@ struct Loading: Sendable, Hashable {
         (isLoaded, isKept) = (true, true)
         return true
     }
+
+    /// Returns the actions that fetch the state again.
+    mutating func refresh(_ plan: Plan) -> [FeatureAction] { begin(plan).actions }
 
     private mutating func begin(_ plan: Plan) -> Step {
         if isLoading {
@@ -193,6 +196,12 @@ struct WatchedTopic: Sendable, Hashable {
     /// Why the service refused the topic; cleared by the topic's next event.
     private(set) var problem: JSON = .null
 
+    /// The data of `topic:refused`.
+    private struct Refused: Decodable {
+        let topic: String
+        let problem: JSON?
+    }
+
     /// A copy for another user, without the refusal.
     var forAnotherUser: WatchedTopic {
         var other = self
@@ -203,12 +212,12 @@ struct WatchedTopic: Sendable, Hashable {
     /// Notes an event of the topic, which shows that it is not refused.
     mutating func noteAccepted() { problem = .null }
 
-    mutating func advance(_ input: FeatureInput, topic: String, now: Int) -> [FeatureAction] {
+    mutating func advance<OwnCommand>(_ input: FeatureInput<OwnCommand>, topic: String, now: Int) -> [FeatureAction] {
         switch input {
         case .event(let event):
-            if event.name == "topic:refused", event.data["topic"].string == topic {
-                problem = JSON.object(["code": "unknown", "detail": ""]).with(event.data["problem"].object ?? [:])
-            }
+            guard event.name == "topic:refused", let refusal = event.data.model(Refused.self), refusal.topic == topic
+            else { return [] }
+            problem = JSON.object(["code": "unknown", "detail": ""]).with(refusal.problem?.object ?? [:])
             return []
         case .start:
             isSubscribed = true

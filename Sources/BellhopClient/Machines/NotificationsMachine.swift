@@ -10,9 +10,8 @@ public struct NotificationsMachine: ShownMachine {
     public private(set) var preferences = Bellhop.Preferences(sound: true, haptics: true, timeZone: "UTC")
     public private(set) var isLoaded = false
     public private(set) var problem: JSON = .null
-    private var stored: [Bellhop.Notification] = []
+    private var list = ListMachine(NotificationsRules())
     private var known: [String] = []
-    private var pending: [Pending] = []
     /// With the members that only a newer service knows, because a change sends all preferences.
     private var storedPreferences = NotificationsMachine.defaults
     private var preferenceWrites: [PreferenceWrite] = []
@@ -23,43 +22,16 @@ public struct NotificationsMachine: ShownMachine {
     public private(set) var hasMore = false
     /// Whether the list need not be filled up.
     private var isWhole = true
-    /// The cursor of the next older page.
-    private var next: String?
     /// Whether a listed notification was dropped, so that the page at `next` would leave a gap.
     private var isCut = false
     private var isMorePending = false
-    /// The number of notifications that the list may have: more after the user has asked for older ones.
-    private var countMax = NotificationsMachine.storedMax
     private var clockAheadMilliseconds = 0
-    private var count = 0
-    private var loading = Loading()
-
-    /// An unanswered change.
-    private struct Pending: Sendable, Encodable {
-        let name: String
-        var ids: [String]?
-        var upTo: String?
-        var category: String?
-        var set = Bellhop.NotificationStateChange()
-        var isRemoval = false
-        let at: Date
-    }
-
-    /// The parameters of a command.
-    private struct Parameters: Decodable {
-        let id: String?
-        let upTo: String?
-        let category: String?
-        let set: JSON?
-    }
 
     /// The parts of a notification's data that name a booking.
     private struct BookingData: Decodable {
         let bookingId: String
         let status: String?
     }
-
-    private struct Confirmed: Decodable { let notification: Bellhop.Notification? }
 
     private struct PreferenceWrite: Sendable {
         let name: String
@@ -74,8 +46,6 @@ public struct NotificationsMachine: ShownMachine {
         let preferences: JSON?
     }
 
-    /// The number of notifications that a device keeps (R-VIS-NFR-1.4), beside the older ones that the user asks for.
-    private static let storedMax = 50
     /// Older notifications beyond this number are not loaded. Without it, endless scrolling would fill the memory.
     private static let loadedMax = 1000
     /// More ids than the service keeps notifications of a user: a notification that arrives again must not sound again.
@@ -83,13 +53,10 @@ public struct NotificationsMachine: ShownMachine {
     /// Older events that arrive late, after a time offline, do not sound.
     private static let freshMilliseconds = 60_000
     private static let defaults: JSON = ["sound": true, "haptics": true, "quietHours": nil, "timeZone": "UTC"]
-    private static let plan = Loading.Plan(
-        name: "list", path: "/v1/notifications?limit=\(storedMax)",
-        events: ["notification:created", "notification:updated", "notification:removed"])
 
     public init() {}
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<NotificationsCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = NotificationsMachine()
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -98,38 +65,35 @@ public struct NotificationsMachine: ShownMachine {
         if case .event(let event) = input, case .notificationCreated(let item) = event.typed, known.contains(item.id) {
             return []
         }
-        let step = loading.advance(input, NotificationsMachine.plan, now: now)
+        let step = list.advance(input, now: now)
         var actions = step.actions
         if step.actions.contains(where: \.isFetch) {
             hasNewerPreferences = false
             actions.append(.fetch(path: "/v1/preferences", as: "preferences"))
         }
-        if step.isGone { stored = [] }
         if let answer = step.answer {
-            let page = answer.page(of: Bellhop.Notification.self)
-            stored = page.items
-            remember(stored.map(\.id))
-            (isWhole, next, isCut) = (page.next == nil, page.next, false)
-            countMax = NotificationsMachine.storedMax
+            list.take(answer.page())
+            list.countMax = NotificationsList.list.storedMax
+            remember(list.stored.map(\.id))
+            (isWhole, isCut) = (list.next == nil, false)
             for event in step.since { apply(event.event, now: event.now) }
         }
         switch input {
         case .event(let event): actions += handle(event, now: now)
         case .answer(let name, let status, let body, _):
-            actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
-        case .command(let name, let arguments):
-            if let parameters = arguments.model(Parameters.self) { actions += command(name, parameters, now: now) }
+            actions += answered(name, ClassifiedAnswer(status: status, body: body))
+        case .command(let command): actions += self.command(command, now: now)
         case .restore: restore(input.restored())
-        case .waiting(let items): for item in items { wait(for: item, now: now) }
+        case .waiting(let items): for item in items { wait(for: item) }
         default: break
         }
         show()
         // If the user's archiving leaves the list short, older notifications are fetched. A freshly fetched list is
         // complete.
-        let isShort = !isWhole && step.answer == nil && items.count < NotificationsMachine.storedMax / 2
-        if isShort, !loading.isLoading, pending.isEmpty {
+        let isShort = !isWhole && step.answer == nil && items.count < NotificationsList.list.storedMax / 2
+        if isShort, !list.loading.isLoading, list.pending.isEmpty {
             isWhole = true
-            actions += receive(.command("refresh", .null), now: now)
+            actions += receive(.refresh, now: now)
         }
         return actions
     }
@@ -137,36 +101,21 @@ public struct NotificationsMachine: ShownMachine {
     // MARK: Kept state
 
     public var kept: (any Encodable & Sendable)? {
-        guard loading.isLoaded else { return nil }
-        return Kept(items: Array(stored.prefix(NotificationsMachine.storedMax)), preferences: storedPreferences)
+        list.kept.map { Kept(items: $0, preferences: storedPreferences) }
     }
 
     private mutating func restore(_ kept: Kept?) {
-        guard let kept, loading.restore() else { return }
-        let newer = Set(stored.map(\.id))
-        stored = Array((stored + kept.items.filter { !newer.contains($0.id) }).prefix(NotificationsMachine.storedMax))
+        guard let kept, list.restore(kept.items) else { return }
         remember(kept.items.map(\.id))
         // The preferences are not complete before the service has sent them: sending kept ones could undo a change of
         // another device.
         if let preferences = kept.preferences, !hasPreferences, !hasNewerPreferences { storedPreferences = preferences }
     }
 
-    /// Shows the change of a write that an earlier start made.
-    private mutating func wait(for item: OutboxItem, now: Int) {
-        let (name, body) = (item.answerName, item.body ?? .null)
-        let set = body.model(Bellhop.NotificationStateChange.self)
-        let at = item.createdAt ?? Moment.date(now)
-        if item.match("PUT", "/v1/preferences") != nil {
-            preferenceWrites.append(PreferenceWrite(name: name, set: body, isSent: true))
-        } else if item.match("PATCH", "/v1/notifications") != nil, let parameters = body.model(Parameters.self) {
-            let set = parameters.set?.model() ?? Bellhop.NotificationStateChange()
-            pending.append(
-                Pending(name: name, upTo: parameters.upTo, category: parameters.category, set: set, at: at))
-        } else if let ids = item.match("PATCH", "/v1/notifications/*"), let set {
-            pending.append(Pending(name: name, ids: ids, set: set, at: at))
-        } else if let ids = item.match("DELETE", "/v1/notifications/*") {
-            pending.append(Pending(name: name, ids: ids, isRemoval: true, at: at))
-        }
+    /// Shows the change of preferences that an earlier start made.
+    private mutating func wait(for item: OutboxItem) {
+        guard item.match("PUT", "/v1/preferences") != nil else { return }
+        preferenceWrites.append(PreferenceWrite(name: item.answerName, set: item.body ?? .null, isSent: true))
     }
 
     // MARK: Input from the service
@@ -181,28 +130,22 @@ public struct NotificationsMachine: ShownMachine {
         case .notificationUpdated(let update):
             apply(event, now: now)
             // Unarchived on another device: the notification is not in the list yet, so it is fetched.
-            let held = Set(stored.map(\.id))
-            guard update.state.archived == false, !held.isSuperset(of: update.ids) else { break }
-            return loading.advance(.command("refresh", .null), NotificationsMachine.plan, now: now).actions
+            guard update.state.archived == false, update.ids.contains(where: { list.find($0) == nil }) else { break }
+            return list.refresh()
         default: apply(event, now: now)
         }
         return []
     }
 
     private mutating func apply(_ event: FeatureEvent, now: Int) {
+        list.apply(event, now: now)
         switch event.typed {
         case .notificationCreated(let item):
-            guard !stored.contains(where: { $0.id == item.id }) else { return }
-            let all = (stored + [item]).sorted { $0.id > $1.id }
-            if all.count > countMax { (next, isCut) = (nil, true) }
-            stored = Array(all.prefix(countMax))
+            guard list.find(item.id) == nil else { return }
+            if list.stored.count >= list.countMax { (list.next, isCut) = (nil, true) }
+            list.merge([item])
             remember([item.id])
-        case .notificationUpdated(let update):
-            let change = Pending(name: "", ids: update.ids, set: update.state, at: Moment.date(now))
-            stored = NotificationsMachine.overlaid(stored, change)
-        case .notificationRemoved(let removal):
-            stored.removeAll { removal.ids.contains($0.id) }
-            remember(removal.ids)
+        case .notificationRemoved(let removal): remember(removal.ids)
         default: break
         }
     }
@@ -228,66 +171,46 @@ public struct NotificationsMachine: ShownMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ parameters: Parameters, now: Int) -> [FeatureAction] {
-        if command == "more" { return older(now: now) }
-        guard ["change", "changeAll", "remove", "prefer"].contains(command) else { return [] }
-        let name = "change-\(count + 1)"
-        let at = Moment.date(now)
-        let set = parameters.set ?? .null
-        let change = set.model(Bellhop.NotificationStateChange.self) ?? Bellhop.NotificationStateChange()
-        let id = parameters.id ?? ""
-        let place = "/v1/notifications/\(id.pathSegment)"
+    private mutating func command(_ command: NotificationsCommand, now: Int) -> [FeatureAction] {
         switch command {
-        case "prefer":
-            preferenceWrites.append(PreferenceWrite(name: name, set: set))
-            count += 1
+        case .more: return older()
+        case .prefer(let set):
+            preferenceWrites.append(PreferenceWrite(name: list.newName("change"), set: set))
             return putPreferences()
-        case "remove":
-            note(Pending(name: name, ids: [id], isRemoval: true, at: at))
-            return [.send("DELETE", place, as: name)]
-        case "change":
+        case .remove(let id): return list.send("remove", [id], nil, now: now)
+        case .change(let id, let set):
             // A change that is already in effect needs no request.
-            if let item = items.first(where: { $0.id == id }), item.has(change) { return [] }
-            note(Pending(name: name, ids: [id], set: change, at: at))
-            return [.send("PATCH", place, set, as: name)]
-        default:
+            if let item = items.first(where: { $0.id == id }), item.has(set) { return [] }
+            return list.send("change", [id], NotificationsRules.Change(set: set), body: JSON(model: set), now: now)
+        case .changeAll(let upTo, let category, let set):
             // Limited to the newest notification on the screen, so that later arrivals are not marked by mistake.
-            guard let upTo = parameters.upTo ?? items.first?.id else { return [] }
-            var body: [String: JSON] = ["upTo": .string(upTo), "set": set]
-            if let category = parameters.category { body["category"] = .string(category) }
-            note(Pending(name: name, upTo: upTo, category: parameters.category, set: change, at: at))
-            return [.send("PATCH", "/v1/notifications", .object(body), as: name)]
+            guard let upTo = upTo ?? items.first?.id else { return [] }
+            let change = NotificationsRules.Change(upTo: upTo, category: category, set: set)
+            return list.send("changeAll", [], change, body: JSON(model: change), now: now)
         }
-    }
-
-    private mutating func note(_ change: Pending) {
-        pending.append(change)
-        count += 1
     }
 
     /// Fetches the next older notifications. After one was dropped, the list is fetched first, or there would be a gap.
-    private mutating func older(now: Int) -> [FeatureAction] {
+    private mutating func older() -> [FeatureAction] {
         if isCut, !isMorePending {
             isMorePending = true
-            return loading.advance(.command("refresh", .null), NotificationsMachine.plan, now: now).actions
+            return list.refresh()
         }
         isMorePending = false
-        guard let next, stored.count < NotificationsMachine.loadedMax else { return [] }
-        let path = "\(NotificationsMachine.plan.path)&cursor=\(next.pathSegment)"
-        return [.fetch(path: path, as: "more:\(next)")]
+        return list.stored.count < NotificationsMachine.loadedMax ? list.fetchMore() : []
     }
 
     private mutating func lengthen(_ page: LoadedPage<Bellhop.Notification>) {
-        let ids = Set(stored.map(\.id))
-        stored += page.items.filter { !ids.contains($0.id) }
+        list.countMax = NotificationsMachine.loadedMax + page.items.count
+        list.merge(page.items.filter { list.find($0.id) == nil })
         remember(page.items.map(\.id))
-        (countMax, next) = (max(countMax, stored.count), page.next)
+        (list.countMax, list.next) = (max(NotificationsList.list.storedMax, list.stored.count), page.next)
     }
 
-    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
-        if name == "list", answer.isTaken, isMorePending { return older(now: now) }
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
+        if name == "list", answer.isTaken, isMorePending { return older() }
         if name.hasPrefix("more:") {
-            if answer.isTaken, name == "more:\(next ?? "")" { lengthen(answer.page()) }
+            if answer.isTaken, name == "more:\(list.next ?? "")" { lengthen(answer.page()) }
             return []
         }
         if name == "preferences" {
@@ -301,21 +224,11 @@ public struct NotificationsMachine: ShownMachine {
         if let index = preferenceWrites.firstIndex(where: { $0.name == name }) {
             // The last of several queued changes carried the earlier ones too.
             preferenceWrites.removeFirst(index + 1)
-            if !answer.isTaken { return [NotificationsMachine.refused([], answer)] }
+            if !answer.isTaken { return [list.refused([], answer)] }
             if !answer.body.isNull { storedPreferences = answer.body }
             return []
         }
-        guard let index = pending.firstIndex(where: { $0.name == name }) else { return [] }
-        var change = pending.remove(at: index)
-        let isGone = answer.status == 404 && change.ids != nil
-        guard answer.isTaken || isGone else { return [NotificationsMachine.refused(change.ids ?? [], answer)] }
-        if !isGone, let newer = answer.model(Confirmed.self)?.notification {
-            stored = stored.map { $0.id == newer.id ? newer : $0 }
-        } else {
-            change.isRemoval = change.isRemoval || isGone
-            stored = NotificationsMachine.overlaid(stored, change)
-        }
-        return answer.badgesEvent
+        return list.settle(name, answer) ?? []
     }
 
     /// Sends all preferences in one PUT. They must be loaded first; otherwise the unset ones would be reset to their
@@ -327,10 +240,6 @@ public struct NotificationsMachine: ShownMachine {
         return [.send("PUT", "/v1/preferences", preferred, as: last.name)]
     }
 
-    private static func refused(_ ids: [String], _ answer: ClassifiedAnswer) -> FeatureAction {
-        .publish(name: "notifications:refused", data: ["ids": .array(ids.map(JSON.string)), "problem": answer.problem])
-    }
-
     // MARK: Display
 
     private var preferred: JSON {
@@ -339,25 +248,10 @@ public struct NotificationsMachine: ShownMachine {
 
     /// Overlays the unanswered changes on the state from the service.
     private mutating func show() {
-        items = pending.reduce(stored, NotificationsMachine.overlaid).filter { $0.archivedAt == nil }
+        items = list.shown.filter { $0.archivedAt == nil }
         preferences = preferred.model() ?? preferences
-        (isLoaded, problem) = (loading.isLoaded, loading.problem)
-        hasMore = isCut || next != nil && stored.count < NotificationsMachine.loadedMax
-    }
-
-    private static func overlaid(_ items: [Bellhop.Notification], _ change: Pending) -> [Bellhop.Notification] {
-        if change.isRemoval { return items.filter { !(change.ids ?? []).contains($0.id) } }
-        let place = items.firstIndex { $0.id == change.upTo }
-        return items.enumerated().map { index, item in
-            isCovered(change, item, at: index, place: place) ? item.changed(by: change.set, at: change.at) : item
-        }
-    }
-
-    private static func isCovered(_ change: Pending, _ item: Bellhop.Notification, at index: Int, place: Int?) -> Bool {
-        if let ids = change.ids { return ids.contains(item.id) }
-        if let category = change.category, category != item.category { return false }
-        // Ids grow with time, so an id that is no longer in the list still defines the order.
-        return place.map { index >= $0 } ?? (item.id <= change.upTo ?? "")
+        (isLoaded, problem) = (list.loading.isLoaded, list.loading.problem)
+        hasMore = isCut || list.next != nil && list.stored.count < NotificationsMachine.loadedMax
     }
 
     /// The newest 50 notifications, and the older ones that were loaded.
@@ -377,7 +271,65 @@ public struct NotificationsMachine: ShownMachine {
             problem: Bellhop.Problem(problem))
     }
 
-    private enum CodingKeys: CodingKey { case items, preferences, hasMore, isLoaded, problem, stored, known, pending }
+    private enum CodingKeys: CodingKey { case items, preferences, hasMore, isLoaded, problem, known, list }
+}
+
+/// The commands of the user or the app.
+public enum NotificationsCommand: Sendable, Hashable {
+    case more
+    case change(id: String, set: Bellhop.NotificationStateChange)
+    /// Changes all shown notifications up to the newest one shown, or up to this one.
+    case changeAll(upTo: String?, category: String?, set: Bellhop.NotificationStateChange)
+    case remove(id: String)
+    /// Changes the members of the preferences that `set` has; null ends the quiet hours.
+    case prefer(set: JSON)
+}
+
+private struct NotificationsRules: ListRules {
+    typealias Data = NotificationsList
+
+    /// A change of one notification, or of all up to one and of a category.
+    struct Change: Codable, Sendable {
+        var upTo: String?
+        var category: String?
+        let set: Bellhop.NotificationStateChange
+
+        init(upTo: String? = nil, category: String? = nil, set: Bellhop.NotificationStateChange) {
+            (self.upTo, self.category, self.set) = (upTo, category, set)
+        }
+
+        /// Without `set`, the members are the change itself.
+        init(from decoder: any Decoder) throws {
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            let set = try members.decodeIfPresent(Bellhop.NotificationStateChange.self, forKey: .set)
+            self.init(
+                upTo: try members.decodeIfPresent(String.self, forKey: .upTo),
+                category: try members.decodeIfPresent(String.self, forKey: .category),
+                set: try set ?? Bellhop.NotificationStateChange(from: decoder))
+        }
+    }
+
+    func joined(_ newer: Bellhop.Notification, _ held: Bellhop.Notification?) -> Bellhop.Notification? {
+        held == nil ? nil : newer
+    }
+
+    func changed(_ item: Bellhop.Notification, by change: Change, at: Date) -> Bellhop.Notification {
+        item.changed(by: change.set, at: at)
+    }
+
+    func overlaid(_ items: [Bellhop.Notification], _ write: PendingWrite<Change>) -> [Bellhop.Notification] {
+        guard let change = write.set else { return items }
+        let place = items.firstIndex { $0.id == change.upTo }
+        return items.enumerated().map { index, item in
+            isCovered(change, item, at: index, place: place) ? item.changed(by: change.set, at: write.at) : item
+        }
+    }
+
+    private func isCovered(_ change: Change, _ item: Bellhop.Notification, at index: Int, place: Int?) -> Bool {
+        if let category = change.category, category != item.category { return false }
+        // Ids grow with time, so an id that is no longer in the list still defines the order.
+        return place.map { index >= $0 } ?? (item.id <= change.upTo ?? "")
+    }
 }
 
 extension Bellhop.Notification {

@@ -32,18 +32,16 @@ public struct PushMachine: ShownMachine {
     private var count = 0
     private var failures = 0
 
-    /// The parameters of a command.
-    private struct Parameters: Decodable {
-        let id: String?
-        let status: Status?
-        let problem: JSON?
-        let draft: JSON?
-    }
-
     /// The part of an event that names the notifications that were seen or removed.
     private struct Settled: Decodable {
         let ids: [String]
         let state: Bellhop.NotificationStateChange?
+    }
+
+    /// The part of `conversation:read` that says what the user has read.
+    private struct Read: Decodable {
+        let conversationId: String
+        let unread: Int
     }
 
     public init(deviceId: String = "") { self.deviceId = deviceId }
@@ -57,12 +55,9 @@ public struct PushMachine: ShownMachine {
 
     private static func timer(_ at: Int?) -> FeatureAction { .timer(name: "push", at: at) }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<PushCommand>, now: Int) -> [FeatureAction] {
         switch input {
-        case .command("message", let parameters):
-            return PushPayload(parameters["payload"]).actions.map(FeatureAction.push)
-        case .command(let name, let parameters):
-            return parameters.model(Parameters.self).map { command(name, $0) } ?? []
+        case .command(let command): return self.command(command)
         case .timer: return !draft.isNull && request == nil ? put() : []
         case .connection(let isLive): return isLive && status == .registering && request == nil ? put() : []
         case .user:
@@ -81,15 +76,15 @@ public struct PushMachine: ShownMachine {
         }
     }
 
-    private mutating func command(_ command: String, _ parameters: Parameters) -> [FeatureAction] {
+    private mutating func command(_ command: PushCommand) -> [FeatureAction] {
         switch command {
-        case "device": deviceId = parameters.id ?? deviceId
-        // What the platform says before there is a token.
-        case "status": (status, problem) = (parameters.status ?? status, parameters.problem ?? .null)
-        case "register":
-            (draft, problem, failures) = (parameters.draft ?? .null, .null, 0)
+        case .message(let payload): return PushPayload(payload).actions.map(FeatureAction.push)
+        case .device(let id): deviceId = id
+        case .status(let status): (self.status, problem) = (status, .null)
+        case .register(let draft):
+            (self.draft, problem, failures) = (draft, .null, 0)
             return put()
-        case "unregister":
+        case .unregister:
             let path = registeredPath
             let count = count
             self = PushMachine(deviceId: deviceId)
@@ -98,7 +93,6 @@ public struct PushMachine: ShownMachine {
             return [
                 PushMachine.timer(nil), .call(method: "DELETE", path: path, body: nil, as: "unregister"),
             ]
-        default: break
         }
         return []
     }
@@ -134,8 +128,8 @@ public struct PushMachine: ShownMachine {
             let isSeen = settled.state.map { [$0.seen, $0.read, $0.archived].contains(true) } ?? true
             return isSeen ? [.close(settled.ids)] : []
         case "conversation:read":
-            guard let id = event.data["conversationId"].string, event.data["unread"].int == 0 else { return [] }
-            return [.close(["conversation:\(id)"])]
+            guard let read = event.data.model(Read.self), read.unread == 0 else { return [] }
+            return [.close(["conversation:\(read.conversationId)"])]
         default: return []
         }
     }
@@ -152,4 +146,14 @@ public struct PushMachine: ShownMachine {
     }
 
     private enum CodingKeys: CodingKey { case deviceId, status, problem, draft }
+}
+
+/// The commands of the user or the app.
+public enum PushCommand: Sendable, Hashable {
+    case device(id: String)
+    /// Notes what the platform says before there is a token.
+    case status(status: PushMachine.Status)
+    case register(draft: JSON)
+    case unregister
+    case message(payload: JSON)
 }

@@ -19,22 +19,35 @@ public struct PushPayload: Sendable, Hashable {
 
     /// Reads a message. A message of another sender has neither a text, a number nor tags.
     public init(_ message: JSON) {
-        let (aps, own) = (message["aps"], message["bellhop"])
-        if aps.object != nil {
+        let whole = Members.of(message)
+        if let members = whole.aps?.object {
+            let (aps, own) = (Members.of(.object(members)), Members.of(whole.bellhop))
             self.init(
-                alert: aps["alert"], isSilent: aps["sound"].isNull, withdrawn: own["withdrawn"].strings,
-                badge: own["badge"].int ?? aps["badge"].int, tag: own["tag"].string, data: own["data"],
-                isShownBySystem: true)
-        } else if message["badge"].string != nil {
+                alert: Members.of(aps.alert), isSilent: aps.sound == nil, withdrawn: own.withdrawn,
+                badge: own.badge?.int ?? aps.badge?.int, tag: own.tag, data: own.data, isShownBySystem: true)
+        } else if let badge = whole.badge?.string {
             // FCM carries texts only.
-            func parsed(_ name: String) -> JSON { message[name].string.flatMap { try? JSON(parsing: $0) } ?? .null }
+            func parsed(_ text: String?) -> JSON? { text.flatMap { try? JSON(parsing: $0) } }
             self.init(
-                alert: .null, isSilent: false, withdrawn: parsed("withdrawn").strings, badge: parsed("badge").int,
-                tag: message["tag"].string, data: parsed("data"), isShownBySystem: true)
+                alert: nil, isSilent: false, withdrawn: parsed(whole.withdrawn?.string), badge: parsed(badge)?.int,
+                tag: whole.tag, data: parsed(whole.data?.string), isShownBySystem: true)
         } else {
             self.init(
-                alert: message, isSilent: message["silent"].bool ?? false, withdrawn: message["withdrawn"].strings,
-                badge: message["badge"].int, tag: message["tag"].string, data: message["data"], isShownBySystem: false)
+                alert: whole, isSilent: whole.silent?.bool ?? false, withdrawn: whole.withdrawn,
+                badge: whole.badge?.int, tag: whole.tag, data: whole.data, isShownBySystem: false)
+        }
+    }
+
+    /// The members of a message and of its parts. Another sender's may have any form.
+    private struct Members: Decodable {
+        let aps, bellhop, alert, title, body, sound, silent, badge, withdrawn, tag, data: JSON?
+
+        /// Returns no members for a value that is no object.
+        static func of(_ json: JSON?) -> Members {
+            (json ?? .null).model()
+                ?? Members(
+                    aps: nil, bellhop: nil, alert: nil, title: nil, body: nil, sound: nil, silent: nil, badge: nil,
+                    withdrawn: nil, tag: nil, data: nil)
         }
     }
 
@@ -47,11 +60,11 @@ public struct PushPayload: Sendable, Hashable {
     }
 
     private init(
-        alert: JSON, isSilent: Bool, withdrawn: [String], badge: Int?, tag: String?, data: JSON, isShownBySystem: Bool
+        alert: Members?, isSilent: Bool, withdrawn: JSON?, badge: Int?, tag: JSON?, data: JSON?, isShownBySystem: Bool
     ) {
-        (title, body, self.isSilent) = (alert["title"].string, alert["body"].string ?? "", isSilent)
-        (self.withdrawn, self.badge, self.tag) = (withdrawn, badge, tag ?? "")
-        (self.data, self.isShownBySystem) = (data.isNull ? [:] : data, isShownBySystem)
+        (title, body, self.isSilent) = (alert?.title?.string, alert?.body?.string ?? "", isSilent)
+        (self.withdrawn, self.badge, self.tag) = (withdrawn?.strings ?? [], badge, tag?.string ?? "")
+        (self.data, self.isShownBySystem) = (data.flatMap { $0.isNull ? nil : $0 } ?? [:], isShownBySystem)
     }
 
     /// What a device does with the message.

@@ -13,7 +13,7 @@ public struct QueueMachine: ShownMachine {
         self.shopId = shopId
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<Never>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             let topic = topic.forAnotherUser
             self = QueueMachine(shopId: shopId)

@@ -1,162 +1,84 @@
+import Foundation
+
 /// The requests to a user, or the ones that the user has made, newest first.
 ///
 /// The user's own answers and withdrawals show at once, and are reverted if the service refuses them.
 public struct RequestsMachine: ShownMachine {
     public let direction: Bellhop.ListRequestsDirection
-    public private(set) var user: String?
+    public private(set) var user: String? {
+        didSet { list.rules.user = user }
+    }
     /// The shown requests.
     public private(set) var items: [Bellhop.UserRequest] = []
     public private(set) var isLoaded = false
     public private(set) var hasMore = false
     public private(set) var problem: JSON = .null
-    private var stored: [Bellhop.UserRequest] = []
-    private var pending: [Pending] = []
-    private var next: String?
-    private var count = 0
+    private var list: ListMachine<RequestsRules>
     /// Whether the user has seen the requests before the first page came.
     private var isSeeingPending = false
-    private var loading = Loading()
-
-    /// An unanswered change.
-    private struct Pending: Sendable, Encodable {
-        let name: String
-        let id: String
-        /// Nil for a withdrawal.
-        let status: Bellhop.UserRequest.Status?
-    }
-
-    /// The parameters of a command.
-    private struct Parameters: Decodable {
-        let id: String?
-        let status: Bellhop.UserRequest.Status?
-        let draft: JSON?
-    }
-
-    private struct Confirmed: Decodable { let request: Bellhop.UserRequest? }
-
-    /// The number of requests that a device keeps: one page.
-    private static let keptMax = 50
-    /// Only the newest requests of a long list are kept in memory.
-    private static let storedMax = 500
 
     public init(direction: Bellhop.ListRequestsDirection = .incoming, user: String? = nil) {
         (self.direction, self.user) = (direction, user)
+        list = ListMachine(RequestsRules(direction: direction, user: user), ["direction": direction.rawValue])
     }
 
-    private var path: String { "/v1/requests?direction=\(direction.rawValue.pathSegment)&limit=50" }
-
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<RequestsCommand>, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
             self = RequestsMachine(direction: direction, user: user)
             return begin(for: user, isSignedIn: isSignedIn, now: now)
         }
         if case .start(let user, _) = input { self.user = user ?? self.user }
-        let plan = Loading.Plan(
-            name: "list", path: path, events: ["request:created", "request:updated", "request:removed"])
-        let step = loading.advance(input, plan, now: now)
+        let step = list.advance(input, now: now)
         var actions = step.actions
-        if step.isGone { stored = [] }
         if let answer = step.answer {
-            let page = answer.page(of: Bellhop.UserRequest.self)
-            (stored, next) = (page.items, page.next)
-            for event in step.since { handle(event.event) }
+            list.take(answer.page())
+            for event in step.since { handle(event.event, now: event.now) }
             show()
             if isSeeingPending { actions += see() }
             isSeeingPending = false
         }
         switch input {
-        case .event(let event): handle(event)
+        case .event(let event): handle(event, now: now)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
-        case .command(let name, let arguments): actions += command(name, arguments.model())
-        case .restore: if let kept = input.restored(Kept.self), loading.restore() { stored = kept.items }
-        case .waiting(let items): for item in items { wait(for: item) }
+        case .command(let command): actions += self.command(command, now: now)
+        case .restore: if let kept = input.restored(Kept.self) { _ = list.restore(kept.items) }
         default: break
         }
         show()
         return actions
     }
 
-    // MARK: Kept state
-
     /// The state to keep on the device.
     private struct Kept: Codable, Sendable {
         let items: [Bellhop.UserRequest]
     }
 
-    public var kept: (any Encodable & Sendable)? {
-        loading.isLoaded ? Kept(items: Array(stored.prefix(RequestsMachine.keptMax))) : nil
-    }
+    public var kept: (any Encodable & Sendable)? { list.kept.map(Kept.init) }
 
-    /// Shows the change of a write that an earlier start made.
-    private mutating func wait(for item: OutboxItem) {
-        let withdrawn = item.match("DELETE", "/v1/requests/*")
-        guard let id = (withdrawn ?? item.match("PATCH", "/v1/requests/*"))?.first else { return }
-        let status = withdrawn == nil ? item.body?.model(Parameters.self)?.status : nil
-        pending.append(Pending(name: item.answerName, id: id, status: status))
-    }
-
-    // MARK: Input from the service
-
-    private mutating func handle(_ event: FeatureEvent) {
-        switch event.typed {
-        case .streamReady(let ready): user = user ?? ready.userId
-        case .requestCreated(let request), .requestUpdated(let request): put(request)
-        case .requestRemoved(let request): stored.removeAll { $0.id == request.id }
-        default: break
-        }
-    }
-
-    /// Adds a request, or replaces it. A request of the other direction is ignored.
-    private mutating func put(_ request: Bellhop.UserRequest) {
-        guard let held = stored.first(where: { $0.id == request.id }) else {
-            guard (direction == .outgoing ? request.fromUserId : request.toUserId) == user else { return }
-            stored = Array(([request] + stored).sorted { $0.id > $1.id }.prefix(RequestsMachine.storedMax))
-            return
-        }
-        // Answers are final: an older event must not open a request again.
-        if request.status == .open, held.status != .open { return }
-        stored = stored.map { $0.id == request.id ? request : $0 }
+    private mutating func handle(_ event: FeatureEvent, now: Int) {
+        if case .streamReady(let ready) = event.typed { user = user ?? ready.userId }
+        list.apply(event, now: now)
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
-        if let next, name == "more:\(next)", answer.isTaken {
-            let page = answer.page(of: Bellhop.UserRequest.self)
-            let ids = Set(stored.map(\.id))
-            stored = Array((stored + page.items.filter { !ids.contains($0.id) }).prefix(RequestsMachine.storedMax))
-            self.next = stored.count < RequestsMachine.storedMax ? page.next : nil
-            return []
-        }
-        let index = pending.firstIndex { $0.name == name }
-        guard index != nil || name == "see" || name == "ask" else { return [] }
-        let change = index.map { pending.remove(at: $0) }
-        let isWithdrawn = change != nil && change?.status == nil
-        // Withdrawn on another device.
-        let isGone = isWithdrawn && answer.status == 404
-        guard answer.isTaken || isGone else {
-            return [.publish(name: "requests:refused", data: ["id": JSON(change?.id), "problem": answer.problem])]
-        }
-        if let request = answer.model(Confirmed.self)?.request {
-            put(request)
-        } else if isWithdrawn {
-            stored.removeAll { $0.id == change?.id }
-        }
-        return isGone ? [] : answer.badgesEvent
+        if list.takeMore(name, answer) { return [] }
+        guard name == "see" || name == "ask" else { return list.settle(name, answer) ?? [] }
+        return answer.isTaken ? answer.badgesEvent : [list.refused([], answer)]
     }
 
-    // MARK: Commands of the user
-
-    private mutating func command(_ command: String, _ parameters: Parameters?) -> [FeatureAction] {
+    private mutating func command(_ command: RequestsCommand, now: Int) -> [FeatureAction] {
         switch command {
-        case "settle":
-            guard let id = parameters?.id else { return [] }
-            return settle(id, parameters?.status)
-        case "see":
-            isSeeingPending = !loading.isLoaded || loading.isKept
+        case .settle(let id, let status):
+            if let known = items.first(where: { $0.id == id }), known.status != .open { return [] }
+            guard let status else { return list.send("withdraw", [id], nil, now: now) }
+            let body: JSON = ["status": .string(status.rawValue)]
+            return list.send("answer", [id], .init(status: status), body: body, now: now)
+        case .see:
+            isSeeingPending = !list.loading.isLoaded || list.loading.isKept
             return see()
-        case "ask": return [.send("POST", "/v1/requests", parameters?.draft, as: "ask")]
-        case "more": return next.map { [.fetch(path: "\(path)&cursor=\($0.pathSegment)", as: "more:\($0)")] } ?? []
-        default: return []
+        case .ask(let draft): return [.send("POST", "/v1/requests", JSON(model: draft), as: "ask")]
+        case .more: return list.fetchMore()
         }
     }
 
@@ -165,29 +87,10 @@ public struct RequestsMachine: ShownMachine {
         return [.send("PATCH", "/v1/requests", ["seenUpTo": .string(newest)], as: "see")]
     }
 
-    /// Answers or withdraws a request.
-    private mutating func settle(_ id: String, _ status: Bellhop.UserRequest.Status?) -> [FeatureAction] {
-        if let known = items.first(where: { $0.id == id }), known.status != .open { return [] }
-        count += 1
-        let name = "settle-\(count)"
-        pending.append(Pending(name: name, id: id, status: status))
-        let place = "/v1/requests/\(id.pathSegment)"
-        guard let status else { return [.send("DELETE", place, as: name)] }
-        return [.send("PATCH", place, ["status": .string(status.rawValue)], as: name)]
-    }
-
     /// Overlays the unanswered changes on the state from the service.
     private mutating func show() {
-        items = pending.reduce(stored) { items, change in
-            guard let status = change.status else { return items.filter { $0.id != change.id } }
-            return items.map { item in
-                guard item.id == change.id, item.status == .open else { return item }
-                var answered = item
-                answered.status = status
-                return answered
-            }
-        }
-        (isLoaded, problem, hasMore) = (loading.isLoaded, loading.problem, next != nil)
+        items = list.shown
+        (isLoaded, problem, hasMore) = (list.loading.isLoaded, list.loading.problem, list.next != nil)
     }
 
     public struct Snapshot: Sendable, Hashable {
@@ -203,5 +106,37 @@ public struct RequestsMachine: ShownMachine {
         Snapshot(items: items, hasMore: hasMore, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
     }
 
-    private enum CodingKeys: CodingKey { case user, items, isLoaded, hasMore, problem, stored, pending }
+    private enum CodingKeys: CodingKey { case user, items, isLoaded, hasMore, problem, list }
+}
+
+/// The commands of the user or the app.
+public enum RequestsCommand: Sendable, Hashable {
+    case more
+    /// Answers a request; without a status, withdraws it.
+    case settle(id: String, status: Bellhop.UserRequest.Status?)
+    /// Marks the requests to the user as seen, up to the newest one shown.
+    case see
+    case ask(draft: Bellhop.CreateRequestBody)
+}
+
+private struct RequestsRules: ListRules {
+    typealias Data = RequestsList
+
+    struct Change: Codable, Sendable { let status: Bellhop.UserRequest.Status }
+
+    let direction: Bellhop.ListRequestsDirection
+    var user: String?
+
+    /// A request of the other direction is ignored. Answers are final: an older event must not open a request again.
+    func joined(_ newer: Bellhop.UserRequest, _ held: Bellhop.UserRequest?) -> Bellhop.UserRequest? {
+        if let held { return newer.status == .open && held.status != .open ? nil : newer }
+        return (direction == .outgoing ? newer.fromUserId : newer.toUserId) == user ? newer : nil
+    }
+
+    func changed(_ item: Bellhop.UserRequest, by change: Change, at _: Date) -> Bellhop.UserRequest {
+        guard item.status == .open else { return item }
+        var answered = item
+        answered.status = change.status
+        return answered
+    }
 }

@@ -28,48 +28,40 @@ public struct RowsMachine: ShownMachine {
 
     public let query: Query
     /// The rows by id.
-    public private(set) var rows: [String: JSON] = [:]
+    public var rows: [String: JSON] { filters.rows }
     /// Whether the service has accepted the filter on the present stream.
-    public private(set) var isPut = false
+    public var isPut: Bool { filters.isPut }
     /// Whether changes were missed, so that the app must fetch the rows again.
     public private(set) var isStale = false
-    public private(set) var problem: JSON = .null
+    public var problem: JSON { filters.problem }
+    private var filters = FiltersMachine()
     /// Whether the app has loaded the rows.
     private var isLoaded = false
     /// The rows that events have changed or removed since the last gap.
     private var changed: Set<String> = []
     private var isWatched = false
-    private var isForeground = true
     private var isPlaced = false
-    private var lastEventId: String?
-    private var since: String?
-    private var failures = 0
 
     public init(_ query: Query) { self.query = query }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<RowsCommand>, now: Int) -> [FeatureAction] {
         switch input {
         case .watch(let isWatched):
-            if !isWatched { leave() }
+            if !isWatched { filters.leave() }
             self.isWatched = isWatched
-        case .lifecycle(let isForeground):
-            if !isForeground { leave() }
-            self.isForeground = isForeground
+        case .lifecycle(let isForeground): filters.lifecycle(isForeground)
         case .connection(let isLive):
-            if !isLive {
-                isPut = false
-                leave()
-            }
+            filters.connect(isLive)
             return []
-        case .command("apply", let row):
-            if let id = row.id(query.column) { rows[id] = (rows[id] ?? .null).with(row.object ?? [:]) }
+        case .command(.apply(let row)):
+            if let id = row.id(query.column) { filters.update(id, row) }
             return []
-        case .command("load", let parameters):
-            load(parameters["rows"].array ?? [])
+        case .command(.load(let rows)):
+            load(rows)
             return []
         case .user:
             var other = RowsMachine(query)
-            (other.isWatched, other.isForeground, other.isPlaced) = (isWatched, isForeground, isPlaced)
+            (other.isWatched, other.isPlaced, other.filters) = (isWatched, isPlaced, filters.forAnotherUser)
             self = other
             return []
         case .restore:
@@ -78,8 +70,8 @@ public struct RowsMachine: ShownMachine {
         case .timer: return put(isForced: true)
         case .event(let event): return handle(event)
         case .answer("tables", let status, let body, let retryAfterSeconds):
-            return answered(
-                ClassifiedAnswer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
+            let answer = ClassifiedAnswer(status: status, body: body, retryAfterSeconds: retryAfterSeconds)
+            return filters.answered(answer, isPlaced: isPlaced, now: now)
         default: return []
         }
         return put()
@@ -93,22 +85,22 @@ public struct RowsMachine: ShownMachine {
     }
 
     public var kept: (any Encodable & Sendable)? {
-        rows.isEmpty ? nil : Kept(rows: rows, since: since ?? lastEventId)
+        rows.isEmpty ? nil : Kept(rows: rows, since: filters.since ?? filters.lastEventId)
     }
 
     /// Shows rows of an earlier start. The service sends the changes since; the app loads the rows as well, because it
     /// may have forgotten some of the changes.
     private mutating func restore(_ kept: Kept) {
         guard !isLoaded else { return }
-        rows = kept.rows.filter { !changed.contains($0.key) }.merging(rows) { _, newer in newer }
-        (since, isStale) = (since ?? kept.since, true)
+        filters.rows = kept.rows.filter { !changed.contains($0.key) }.merging(rows) { _, newer in newer }
+        (filters.since, isStale) = (filters.since ?? kept.since, true)
     }
 
     private mutating func put(isForced: Bool = false) -> [FeatureAction] {
-        let isNeeded = isWatched && isForeground
+        let isNeeded = isWatched && filters.isForeground
         guard isNeeded != isPlaced || (isForced && isNeeded) else { return [] }
-        (isPlaced, isPut) = (isNeeded, false)
-        guard isNeeded else { return [.tables([], lastEventId: nil, as: "tables")] }
+        isPlaced = isNeeded
+        guard isNeeded else { return [filters.place([])] }
         var table: [String: JSON] = [
             "id": "rows", "schema": .string(query.schema), "table": .string(query.table),
             "event": .string(query.event), "filter": .string(query.filter),
@@ -117,12 +109,7 @@ public struct RowsMachine: ShownMachine {
             let columns = select.contains(query.column) ? select : [query.column] + select
             table["select"] = .array(columns.map(JSON.string))
         }
-        return [.tables([.object(table)], lastEventId: since, as: "tables")]
-    }
-
-    /// Notes the last event; changes after it are requested when the filter is put again.
-    private mutating func leave() {
-        since = since ?? lastEventId
+        return [filters.place([.object(table)])]
     }
 
     private mutating func load(_ loaded: [JSON]) {
@@ -136,43 +123,21 @@ public struct RowsMachine: ShownMachine {
             }
             if let known = rows[key] { next[key] = row.with(known.object ?? [:]) }
         }
-        (rows, isStale, isLoaded) = (next, false, true)
+        (filters.rows, isStale, isLoaded) = (next, false, true)
     }
 
     private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
-        // A new stream has no tables.
-        let isNewStream = event.name == "stream:ready"
-        if isNewStream, isPlaced { leave() }
-        if !event.id.isEmpty { lastEventId = event.id }
-        if isNewStream { return isPlaced ? put(isForced: true) : [] }
-        if event.name == "stream:resync" { (isStale, changed, since) = (true, [], nil) }
+        filters.note(event, isPlaced: isPlaced)
+        if event.name == "stream:ready" { return isPlaced ? put(isForced: true) : [] }
+        if event.name == "stream:resync" { (isStale, changed, filters.since) = (true, [], nil) }
         if let update = event.engagement {
-            for (key, counts) in update.updates { rows[key] = rows[key]?.with(counts.object ?? [:]) }
+            for (key, counts) in update.updates where rows[key] != nil { filters.update(key, counts) }
         }
         if let change = RowChange(event), let key = change.key(query.column), change.subscriptionIds.contains("rows") {
-            rows[key] = change.record.map { (rows[key] ?? .null).with($0) }
+            filters.change(key, change)
             changed.insert(key)
         }
         return []
-    }
-
-    private mutating func answered(_ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
-        if answer.isTaken {
-            isPut = isPlaced
-            if isPut { since = nil }
-            (failures, problem) = (0, .null)
-            return []
-        }
-        // The stream is gone: the filter is put on the next one.
-        if answer.status == 0 || answer.status == 404 {
-            isPut = false
-            return []
-        }
-        problem = answer.placedProblem
-        if answer.isFinal { return [] }
-        failures += 1
-        let wait = ClassifiedAnswer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
-        return [.timer(name: "retry", at: now + wait)]
     }
 
     public struct Snapshot: Sendable, Hashable {
@@ -196,5 +161,12 @@ public struct RowsMachine: ShownMachine {
         Snapshot(rows: rows, isLive: isPut, isStale: isStale, problem: Bellhop.Problem(problem))
     }
 
-    private enum CodingKeys: CodingKey { case rows, isPut, isStale, problem, since }
+    private enum CodingKeys: CodingKey { case isStale, filters }
+}
+
+/// The commands of the user or the app.
+public enum RowsCommand: Sendable, Hashable {
+    /// Changes a row by the user's own write.
+    case apply(row: JSON)
+    case load(rows: [JSON])
 }

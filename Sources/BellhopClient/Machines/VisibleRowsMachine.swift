@@ -46,22 +46,19 @@ public struct VisibleRowsMachine: ShownMachine {
     public let table: Table
     public private(set) var ids: [String] = []
     /// The rows as last sent by the service, by id.
-    public private(set) var rows: [String: JSON] = [:]
+    public var rows: [String: JSON] { filters.rows }
     /// Whether the service has accepted the current filters.
-    public private(set) var isPut = false
-    public private(set) var problem: JSON = .null
+    public var isPut: Bool { filters.isPut }
+    public var problem: JSON { filters.problem }
+    private var filters = FiltersMachine()
     /// The rows of an earlier start that no event has changed.
     private var restored: Set<String> = []
     private var limits: Limits
     private var isPaused = false
     private var isStopped = false
-    private var isForeground = true
     private var placed: [JSON] = []
     private var changedAt: Int?
     private var warned = Int.max
-    private var lastEventId: String?
-    private var since: String?
-    private var failures = 0
 
     /// While the user scrolls, the visible rows change with every frame. They are put once they have been stable for
     /// this long…
@@ -91,29 +88,24 @@ public struct VisibleRowsMachine: ShownMachine {
         self.limits = limits
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput<VisibleRowsCommand>, now: Int) -> [FeatureAction] {
         switch input {
         case .start: return [.fetch(path: "/v1/config", as: "config")]
-        case .command("apply", let row):
+        case .command(.apply(let row)):
             if let id = row.id(table.column), ids.contains(id) {
-                rows[id] = (rows[id] ?? .null).with(row.object ?? [:])
+                filters.update(id, row)
                 restored.remove(id)
             }
             return []
-        case .command("show", let arguments): return show(arguments["ids"].array ?? [], now: now)
-        case .command("pause", _):
-            leave()
+        case .command(.show(let ids)): return show(ids, now: now)
+        case .command(.pause):
+            filters.leave()
             isPaused = true
-        case .command("resume", _): isPaused = false
-        case .command("stop", _): (isStopped, ids, rows, since) = (true, [], [:], nil)
-        case .lifecycle(let isForeground):
-            if !isForeground { leave() }
-            self.isForeground = isForeground
+        case .command(.resume): isPaused = false
+        case .command(.stop): (isStopped, ids, filters.rows, filters.since) = (true, [], [:], nil)
+        case .lifecycle(let isForeground): filters.lifecycle(isForeground)
         case .connection(let isLive):
-            if !isLive {
-                isPut = false
-                leave()
-            }
+            filters.connect(isLive)
             return []
         case .user:
             let placed = placed
@@ -143,7 +135,7 @@ public struct VisibleRowsMachine: ShownMachine {
     }
 
     public var kept: (any Encodable & Sendable)? {
-        ids.isEmpty ? nil : Kept(ids: ids, rows: rows, since: since ?? lastEventId)
+        ids.isEmpty ? nil : Kept(ids: ids, rows: rows, since: filters.since ?? filters.lastEventId)
     }
 
     /// Shows rows of an earlier start until the filters are live: from then on, rows that the app fetches are newer.
@@ -151,16 +143,16 @@ public struct VisibleRowsMachine: ShownMachine {
         guard !isPut else { return }
         let fresh = kept.rows.filter { rows[$0.key] == nil && (ids.isEmpty || ids.contains($0.key)) }
         restored = Set(fresh.keys)
-        rows.merge(fresh) { newer, _ in newer }
+        filters.rows.merge(fresh) { newer, _ in newer }
         // The rows of the last screen, until the app has said which rows it shows.
         if ids.isEmpty { ids = kept.ids }
-        if placed.isEmpty { since = since ?? kept.since }
+        if placed.isEmpty { filters.since = filters.since ?? kept.since }
     }
 
-    private mutating func show(_ requested: [JSON], now: Int) -> [FeatureAction] {
+    private mutating func show(_ requested: [String], now: Int) -> [FeatureAction] {
         var seen: Set<String> = []
-        ids = requested.compactMap { $0.string ?? $0.int.map(String.init) }.filter { seen.insert($0).inserted }
-        rows = rows.filter { seen.contains($0.key) }
+        ids = requested.filter { seen.insert($0).inserted }
+        filters.rows = rows.filter { seen.contains($0.key) }
         isStopped = false
         // Reported when the level is crossed, not at every step of a scroll.
         let level = VisibleRowsMachine.levels.first { ids.count > $0.above }
@@ -182,33 +174,25 @@ public struct VisibleRowsMachine: ShownMachine {
     }
 
     private mutating func put(isForced: Bool = false) -> [FeatureAction] {
-        let tables = isPaused || isStopped || !isForeground ? [] : subscriptions
+        let tables = isPaused || isStopped || !filters.isForeground ? [] : subscriptions
         guard tables != placed || isForced else { return [] }
-        (placed, isPut) = (tables, false)
-        return [.tables(tables, lastEventId: tables.isEmpty ? nil : since, as: "tables")]
-    }
-
-    /// Notes the last event; changes after it are requested when the rows are put again.
-    private mutating func leave() {
-        since = since ?? lastEventId
+        placed = tables
+        return [filters.place(tables)]
     }
 
     private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
-        // A new stream has no tables.
-        let isNewStream = event.name == "stream:ready"
-        if isNewStream, !placed.isEmpty { leave() }
-        if !event.id.isEmpty { lastEventId = event.id }
-        if isNewStream { return placed.isEmpty ? [] : put(isForced: true) }
+        filters.note(event, isPlaced: !placed.isEmpty)
+        if event.name == "stream:ready" { return placed.isEmpty ? [] : put(isForced: true) }
         if let update = event.engagement {
             for (id, counts) in update.updates where ids.contains(id) {
-                rows[id] = (rows[id] ?? .null).with(counts.object ?? [:])
+                filters.update(id, counts)
                 restored.remove(id)
             }
         }
         if let change = RowChange(event), let key = change.key(table.column), ids.contains(key),
             change.subscriptionIds.contains(where: { $0.hasPrefix("\(table.table):") })
         {
-            rows[key] = change.record.map { (rows[key] ?? .null).with($0) }
+            filters.change(key, change)
             restored.remove(key)
         }
         return []
@@ -220,26 +204,13 @@ public struct VisibleRowsMachine: ShownMachine {
             return put()
         }
         guard name == "tables" else { return [] }
-        if answer.isTaken {
-            isPut = !placed.isEmpty
-            if isPut {
-                since = nil
-                rows = rows.filter { !restored.contains($0.key) }
-                restored = []
-            }
-            (failures, problem) = (0, .null)
-            return []
+        let actions = filters.answered(answer, isPlaced: !placed.isEmpty, now: now)
+        if answer.isTaken, isPut {
+            filters.rows = rows.filter { !restored.contains($0.key) }
+            restored = []
         }
-        // The stream is gone: the rows are put on the next one.
-        if answer.status == 0 || answer.status == 404 {
-            isPut = false
-            return []
-        }
-        problem = answer.placedProblem
-        if answer.isFinal { return [.publish(name: "visible-rows:refused", data: ["problem": problem])] }
-        failures += 1
-        let wait = ClassifiedAnswer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
-        return [.timer(name: "retry", at: now + wait)]
+        guard answer.isFinal, answer.status != 404 else { return actions }
+        return [.publish(name: "visible-rows:refused", data: ["problem": problem])]
     }
 
     /// Filters, each within the service's limits for the number of values and of bytes.
@@ -291,35 +262,15 @@ public struct VisibleRowsMachine: ShownMachine {
         Snapshot(ids: ids, rows: rows, isLive: isPut, problem: Bellhop.Problem(problem))
     }
 
-    private enum CodingKeys: CodingKey { case ids, rows, isPut, problem, since }
+    private enum CodingKeys: CodingKey { case ids, filters }
 }
 
-/// The parts of `table:change` that machines need. The members beside the row may be absent.
-struct RowChange: Decodable {
-    let subscriptionIds: [String]
-    /// The new row; nil if the row was removed.
-    let record: [String: JSON]?
-    private let oldRecord: [String: JSON]?
-
-    init?(_ event: FeatureEvent) {
-        guard event.name == "table:change", let change = event.data.model(RowChange.self) else { return nil }
-        self = change
-    }
-
-    /// The row's id, which is the value of this column.
-    func key(_ column: String) -> String? { (record ?? oldRecord).flatMap { JSON.object($0).id(column) } }
-}
-
-extension FeatureEvent {
-    /// The new counts of rows, if the event has some.
-    var engagement: Bellhop.EngagementUpdate? {
-        if case .engagementUpdate(let update) = typed { return update }
-        // An event of the feed's store, about the user's own likes.
-        return name == "post:engaged" ? data.model() : nil
-    }
-}
-
-extension JSON {
-    /// The id that a row has in this column.
-    func id(_ column: String) -> String? { self[column].string ?? self[column].int.map(String.init) }
+/// The commands of the user or the app.
+public enum VisibleRowsCommand: Sendable, Hashable {
+    /// Changes a row by the user's own write.
+    case apply(row: JSON)
+    case show(ids: [String])
+    case pause
+    case resume
+    case stop
 }

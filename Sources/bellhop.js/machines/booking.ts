@@ -6,7 +6,7 @@ import { isNewer } from "./version.js";
 import type { Outcome, PlayAction, StoreAction } from "../actions.js";
 import type { Booking as BookingSnapshot, Haptic, Problem } from "../features.js";
 import type { Booking, BookingStatusChange } from "../models.js";
-import type { BookingChange, StoreInput } from "./inputs.js";
+import type { BookingChange, InputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
 import type { Versioned } from "./version.js";
 
@@ -42,7 +42,7 @@ export const kept = ({ stored }: State) => stored && { booking: stored };
 
 const restore = (state: State, { booking = null }: { booking?: Shown }): State => ({ ...state, stored: booking });
 
-export function receive(state: State, input: StoreInput): Outcome<State> {
+export function receive(state: State, input: InputOf<"booking">): Outcome<State> {
   if (input.type === "user") return beginAnew(receive, initial(state), input);
   const path = `/v1/bookings/${encodeURIComponent(state.bookingId)}`;
   const held = restored(state, input, restore);

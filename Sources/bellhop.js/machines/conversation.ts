@@ -1,13 +1,16 @@
 // The messages of one conversation, oldest first. A message shows as soon as it is sent. It goes through the outbox,
 // and its answer or its event, whichever arrives first, confirms it. A refused message moves to `refused`, where the
 // user can resend or discard it.
-import { advance, beginAnew, isTaken, problemOf, restored, badgesEvent, unloaded } from "./loading.js";
+import { advance, apply, fetchMore, merged, takeMore } from "./list.js";
+import { badgesEvent, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
+import { conversation as list } from "../lists.js";
 import type { FetchAction, Outcome, StoreAction } from "../actions.js";
 import type { ClientEvents } from "../contract.js";
 import type { Message, Problem, Thread } from "../features.js";
-import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
-import type { Loading } from "./loading.js";
+import type { Page } from "../models.js";
+import type { InputOf, MachineEvent, StoreInputOf } from "./inputs.js";
+import type { ListState, Rules } from "./list.js";
 
 type Unsent = Thread["sending"][number];
 
@@ -18,7 +21,7 @@ interface Sent extends Unsent {
 
 type Refused = Thread["refused"][number];
 
-export interface State {
+export interface State extends ListState<Message> {
   conversationId: string;
   messages: Message[];
   sending: Sent[];
@@ -28,27 +31,21 @@ export interface State {
   isLoaded: boolean;
   isRemoved: boolean;
   problem: Problem | null;
-  next: string | null;
   hasEarlier: boolean;
   tries: number;
   isReadPending: boolean;
-  loading: Loading;
 }
 
 type Kept = Partial<Pick<State, "messages" | "refused" | "unread" | "readPosition">>;
 
 type Result = Outcome<State>;
 
-/** Older messages beyond this number are dropped, and fetched again on demand. */
-const messagesMax = 500;
-/** The messages that the device keeps for the next start: one page. */
-const keptMax = 50;
 /** Bound on unsent messages, so that a user who keeps writing offline does not fill the memory. */
 const sendingMax = 200;
 
 export function initial({ conversationId }: { conversationId: string }): State {
   return {
-    conversationId, messages: [], sending: [], refused: [], unread: null, readPosition: null, isLoaded: false,
+    conversationId, messages: [], stored: [], sending: [], refused: [], unread: null, readPosition: null, isLoaded: false,
     isRemoved: false, problem: null, next: null, hasEarlier: false, tries: 0,
     // Whether the user has read the conversation before its first page came.
     isReadPending: false, loading: unloaded,
@@ -61,60 +58,63 @@ export function snapshot(
   return { conversationId, messages, sending, refused, unread, isLoaded, isRemoved, problem, hasEarlier };
 }
 
-export function receive(state: State, input: StoreInput): Result {
-  if (input.type === "user") return beginAnew(receive, initial(state), input);
-  const events = ["message:created", "message:deleted"];
-  const held = restored(state, input, restore);
-  const step = advance(held.loading, input, { as: "list", path: `${path(state)}/messages?limit=50`, events });
-  const actions: StoreAction[] = [...step.actions];
-  let next = { ...held, loading: step.loading };
-  if (step.isGone) next = restore(next, { refused: state.refused });
-  const isFetched = step.actions.some((one) => one.do === "fetch");
-  if (isFetched) actions.push({ do: "fetch", path: path(state), as: "conversation" });
-  if (step.body) {
-    const messages = [...step.body.items].reverse();
+const rules: Rules<Message, State> = {
+  list,
+  restore: (
+    state, { messages = [], refused = state.refused, unread = null, readPosition = null }: Kept,
+  ) => ({ ...state, stored: messages, refused, unread, readPosition }),
+  take(state, body: Page<Message>, before) {
+    const messages = [...body.items].reverse();
     // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped.
     const first = messages[0]?.sequence ?? 0;
     // Messages that the device has kept may have been deleted since: they do not stay.
-    const isJoined = !state.loading.isKept && state.messages.some((one) => one.sequence >= first - 1);
-    const older = isJoined ? state.messages.filter((one) => one.sequence < first) : [];
-    next = { ...next, messages: [...older, ...messages], next: older.length ? next.next : step.body.next ?? null };
-    for (const one of step.since) next = handle(next, one.event).state;
+    const isJoined = !before.loading.isKept && state.stored.some((one) => one.sequence >= first - 1);
+    const older = isJoined ? state.stored.filter((one) => one.sequence < first) : [];
+    return { ...state, stored: [...older, ...messages], next: older.length ? state.next : body.next ?? null };
+  },
+  handle,
+};
+
+export function receive(state: State, input: InputOf<"conversation">): Result {
+  if (input.type === "user") return beginAnew(receive, initial(state), input);
+  const { state: next, actions, isTaken: isListed } = advance(rules, state, input, pagePath(state));
+  const isFetched = actions.some((one) => one.do === "fetch");
+  if (isFetched) actions.push({ do: "fetch", path: path(state), as: "conversation" });
+  if (isListed) {
     if (next.isReadPending) actions.push(...read(next));
     next.isReadPending = false;
   }
-  const made = input.type === "event" ? handle(next, input.event)
+  const made = input.type === "event" ? apply(rules, next, input)
     : input.type === "answer" ? answered(next, input) : command(next, input);
-  const { isLoaded, problem } = made.state.loading;
-  const settled = settle({ ...made.state, isLoaded, problem, hasEarlier: made.state.next !== null });
+  const { loading: { isLoaded, problem }, stored: messages } = made.state;
+  const settled = settle({ ...made.state, messages, isLoaded, problem, hasEarlier: made.state.next !== null });
   return { state: same(state, settled), actions: [...actions, ...made.actions] };
 }
 
 /** Returns what the device keeps for the next start: the latest messages, and those that the service has refused; null
  * for nothing. */
-export const kept = ({ loading, isRemoved, messages, refused, unread, readPosition }: State) =>
-  loading.isLoaded && !isRemoved ? { messages: messages.slice(-keptMax), refused, unread, readPosition } : null;
-
-const restore = (state: State, { messages = [], refused = [], unread = null, readPosition = null }: Kept): State =>
-  ({ ...state, messages, refused, unread, readPosition });
+export const kept = ({ loading, isRemoved, stored, refused, unread, readPosition }: State) =>
+  loading.isLoaded && !isRemoved ? { messages: stored.slice(-list.keptMax), refused, unread, readPosition } : null;
 
 const path = (state: State) => `/v1/conversations/${encodeURIComponent(state.conversationId)}`;
 
-function handle(state: State, { name, data }: MachineEvent): Result {
+const pagePath = ({ conversationId }: State) =>
+  list.path.replace("{conversationId}", encodeURIComponent(conversationId));
+
+function handle(state: State, { name, data }: MachineEvent, _: number, { stored }: State): Result {
   if ((data?.conversationId ?? data?.conversation?.id) !== state.conversationId) return { state, actions: [] };
   switch (name) {
     case "message:created": {
-      const last = state.messages.at(-1)?.sequence;
-      const next = { ...add(state, [data.message]), unread: data.unread ?? state.unread };
+      const last = stored.at(-1)?.sequence;
       // Sequence numbers have no gaps: a skipped number means that a message was missed.
       const isGap = last !== undefined && data.message.sequence > last + 1;
-      return { state: next, actions: isGap ? [fetchSince(state, last)] : [] };
+      return { state: { ...state, unread: data.unread ?? state.unread }, actions: isGap ? [fetchSince(state, last)] : [] };
     }
     case "message:deleted": {
-      const messages = state.messages.map((one) => {
+      const next = stored.map((one) => {
         return one.sequence === data.sequence && !one.deletedAt ? { ...one, text: "", deletedAt: one.sentAt } : one;
       });
-      return { state: { ...state, messages, unread: data.unread ?? state.unread }, actions: [] };
+      return { state: { ...state, stored: next, unread: data.unread ?? state.unread }, actions: [] };
     }
     case "conversation:read":
       return { state: { ...state, readPosition: data.readPosition, unread: data.unread }, actions: [] };
@@ -126,7 +126,7 @@ function handle(state: State, { name, data }: MachineEvent): Result {
   return { state, actions: [] };
 }
 
-function command(state: State, input: StoreInput): Result {
+function command(state: State, input: InputOf<"conversation">): Result {
   switch (input.type) {
     case "send": {
       const message = { id: input.id, text: input.text, sentAt: new Date(input.now).toISOString() };
@@ -146,11 +146,7 @@ function command(state: State, input: StoreInput): Result {
       const isReadPending = input.sequence === undefined && (!isLoaded || isKept);
       return { state: same(state, { ...state, isReadPending }), actions: read(state, input.sequence) };
     }
-    case "earlier": {
-      if (!state.next) break;
-      const page = `${path(state)}/messages?limit=50&cursor=${encodeURIComponent(state.next)}`;
-      return { state, actions: [{ do: "fetch", path: page, as: "earlier" }] };
-    }
+    case "earlier": return { state, actions: fetchMore(list, state, pagePath(state)) };
     case "delete": {
       const place = `${path(state)}/messages/${encodeURIComponent(input.id)}`;
       return { state, actions: [{ do: "send", method: "DELETE", path: place, as: "delete" }] };
@@ -160,7 +156,7 @@ function command(state: State, input: StoreInput): Result {
 }
 
 /** @param sequence by default the newest loaded message */
-function read(state: State, sequence = state.messages.at(-1)?.sequence): StoreAction[] {
+function read(state: State, sequence = state.stored.at(-1)?.sequence): StoreAction[] {
   // The count falls only after the service has confirmed it (R-CNT-RT-2).
   if (!sequence || sequence <= (state.readPosition ?? 0)) return [];
   return [{ do: "send", method: "PUT", path: `${path(state)}/read-position`, body: { sequence }, as: "read" }];
@@ -216,11 +212,12 @@ function answered(state: State, input: StoreInputOf<"answer">): Result {
     const { readPosition = state.readPosition, unread = state.unread } = body ?? {};
     return { state: { ...state, readPosition, unread }, actions };
   }
+  const longer = takeMore(list, state, input);
+  if (longer) return { state: longer, actions: [] };
   if (!isTaken(status)) return { state, actions: [] };
   if (as === "conversation") {
     return { state: { ...state, unread: body.unread, readPosition: body.readPosition, isRemoved: false }, actions: [] };
   }
-  if (as === "earlier") return { state: { ...add(state, body.items), next: body.next ?? null }, actions: [] };
   if (as === "since") {
     const next = add(state, body.items);
     const last = body.items.at(-1)?.sequence;
@@ -233,12 +230,9 @@ function fetchSince(state: State, sequence: number): FetchAction {
   return { do: "fetch", path: `${path(state)}/messages?since=${sequence}&limit=100`, as: "since" };
 }
 
+/** Adds messages that are not there yet. */
 function add(state: State, newer: Message[]): State {
-  const numbers = new Set(state.messages.map((one) => one.sequence));
-  const fresh = newer.filter((one) => !numbers.has(one.sequence));
-  if (fresh.length === 0) return state;
-  const messages = [...state.messages, ...fresh].sort((one, other) => one.sequence - other.sequence);
-  return { ...state, messages: messages.slice(-messagesMax) };
+  return { ...state, stored: merged(list, newer, state.stored) };
 }
 
 /** Removes arrived messages from the ones being sent. */

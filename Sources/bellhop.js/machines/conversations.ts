@@ -1,12 +1,14 @@
 // A user's list of conversations, ordered by newest message, each with its preview and its unread count. A message
 // being sent becomes its conversation's preview at once, and is removed if the service refuses it.
-import { advance, beginAnew, restored, unloaded } from "./loading.js";
+import { advance, apply, fetchMore, merged, put, takeMore } from "./list.js";
+import { beginAnew, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
-import type { FetchAction, Outcome, StoreAction } from "../actions.js";
+import { conversations as list } from "../lists.js";
+import type { FetchAction, Outcome } from "../actions.js";
 import type { Conversation, LastMessage, Problem } from "../features.js";
-import type { MessageCreated } from "../models.js";
-import type { MachineEvent, StoreInput } from "./inputs.js";
-import type { Loading } from "./loading.js";
+import type { MessageCreated, Page } from "../models.js";
+import type { InputOf, MachineEvent } from "./inputs.js";
+import type { ListState, Rules } from "./list.js";
 
 type Item = Conversation;
 
@@ -18,33 +20,19 @@ interface Unsent {
   sentAt: string;
 }
 
-export interface State {
+export interface State extends ListState<Item> {
   user: string | null;
   items: Item[];
   isLoaded: boolean;
   problem: Problem | null;
   hasMore: boolean;
-  stored: Item[];
   sending: Unsent[];
-  next: string | null;
-  loading: Loading;
 }
 
 type Result = Outcome<State>;
 
-/** The maximum number of conversations of a user (`conversations.conversationsOfUserMax` of `/v1/config`). */
-const storedMax = 1000;
-/** The conversations that the device keeps for the next start: one page. */
-const keptMax = 100;
 /** The maximum number of unsent messages of one conversation. */
 const sendingMax = 200;
-const page = {
-  as: "list", path: "/v1/conversations?limit=100",
-  events: [
-    "message:created", "message:deleted", "conversation:read", "conversation:updated", "conversation:removed",
-  ],
-};
-
 export function initial(options?: { user?: string | null }): State {
   const user = options?.user ?? null;
   return {
@@ -55,38 +43,40 @@ export function initial(options?: { user?: string | null }): State {
 
 export const snapshot = ({ items, isLoaded, problem, hasMore }: State) => ({ items, isLoaded, problem, hasMore });
 
-export function receive(state: State, input: StoreInput): Result {
+const rules: Rules<Item, State> = {
+  list,
+  restore: (state, { items = [] }: { items?: Item[] }) => ({ ...state, stored: items }),
+  /** If the list has further pages, the older conversations already loaded are kept behind the first page. */
+  take: (state, { items, next = null }: Page<Item>) => next && state.next
+    ? { ...state, stored: merged(list, state.stored, items) } : { ...state, stored: items, next },
+  /** An event does not say what the user has read. A new member has no unread messages from earlier. */
+  joined: (state, newer, held = { ...newer, readPosition: newer.lastSequence, unread: 0 }) => ({ ...held, ...newer }),
+  handle,
+};
+
+export function receive(state: State, input: InputOf<"conversations">): Result {
   if (input.type === "user") return beginAnew(receive, initial(input), input);
-  const held = restored(state, input, restore);
-  const step = advance(held.loading, input, page);
-  const actions: StoreAction[] = [...step.actions];
-  let next = { ...held, loading: step.loading };
-  if (step.isGone) next = restore(next, {});
-  if (step.body) {
-    // If the list has further pages, the older conversations already loaded are kept behind the first page.
-    next = step.body.next && state.next ? { ...next, stored: merge(state.stored, step.body.items) }
-      : { ...next, stored: step.body.items, next: step.body.next ?? null };
-    for (const one of step.since) next = handle(next, one.event).state;
-  }
+  const { state: next, actions } = advance(rules, state, input, list.path);
   if (input.type === "start") next.user ??= input.user ?? null;
-  if (input.type === "event") {
-    const made = handle(next, input.event);
-    next = made.state;
-    actions.push(...made.actions);
-  } else if (input.type === "more" && next.next) {
-    actions.push({ do: "fetch", path: `${page.path}&cursor=${encodeURIComponent(next.next)}`, as: "more" });
-  } else if (input.type === "answer" && input.status === 200) {
-    if (input.as === "more") {
-      next = { ...next, stored: merge(input.body.items, next.stored), next: input.body.next ?? null };
-    } else if (input.as.startsWith("one:")) next = { ...next, stored: merge(next.stored, [input.body]) };
+  const made = own(next, input);
+  return { state: same(state, show(made.state)), actions: [...actions, ...made.actions] };
+}
+
+function own(state: State, input: InputOf<"conversations">): Result {
+  switch (input.type) {
+    case "event": return apply(rules, state, input);
+    case "more": return { state, actions: fetchMore(list, state, list.path) };
+    case "answer": {
+      const isOne = input.as.startsWith("one:") && input.status === 200;
+      const one = isOne ? { ...state, stored: put(rules, state, input.body) } : state;
+      return { state: takeMore(list, state, input) ?? one, actions: [] };
+    }
   }
-  return { state: same(state, show(next)), actions };
+  return { state, actions: [] };
 }
 
 /** Returns what the device keeps for the next start: the first page; null for nothing. */
-export const kept = ({ loading, stored }: State) => loading.isLoaded ? { items: stored.slice(0, keptMax) } : null;
-
-const restore = (state: State, { items = [] }: { items?: Item[] }): State => ({ ...state, stored: items });
+export const kept = ({ loading, stored }: State) => loading.isLoaded ? { items: stored.slice(0, list.keptMax) } : null;
 
 function handle(state: State, { name, data }: MachineEvent): Result {
   const id = data?.conversationId;
@@ -105,18 +95,6 @@ function handle(state: State, { name, data }: MachineEvent): Result {
       const lastMessage = isLast ? { ...held.lastMessage, preview: null } as LastMessage : held.lastMessage;
       return { state: replaced(state, { ...held, lastMessage, unread: data.unread ?? held.unread }), actions: [] };
     }
-    case "conversation:read":
-      if (!held) break;
-      return { state: replaced(state, { ...held, readPosition: data.readPosition, unread: data.unread }), actions: [] };
-    case "conversation:updated": {
-      const { conversation } = data;
-      const before = state.stored.find((one) => one.id === conversation.id);
-      // A new member has no unread messages from earlier.
-      const own = before ?? { readPosition: conversation.lastSequence, unread: 0 };
-      return { state: replaced(state, { ...own, ...conversation }), actions: [] };
-    }
-    case "conversation:removed":
-      return { state: { ...state, stored: state.stored.filter((one) => one.id !== id) }, actions: [] };
     case "message:sending": {
       const { conversationId, text, sentAt } = data;
       const message = { id: data.id, conversationId, preview: text.slice(0, 120), sentAt };
@@ -145,16 +123,7 @@ function add(held: Item, { message, preview, order, unread }: MessageCreated, us
 }
 
 function replaced(state: State, conversation: Item): State {
-  return { ...state, stored: merge(state.stored, [conversation]) };
-}
-
-function merge(stored: Item[], newer: Item[]) {
-  const ids = new Set(newer.map((one) => one.id));
-  return [...newer, ...stored.filter((one) => !ids.has(one.id))].sort(byOrder).slice(0, storedMax);
-}
-
-function byOrder(one: Item, other: Item) {
-  return one.order < other.order ? 1 : one.order > other.order ? -1 : 0;
+  return { ...state, stored: merged(list, state.stored, [conversation]) };
 }
 
 function fetchOne(id: string): FetchAction {

@@ -6,7 +6,7 @@ import { isNewer } from "./version.js";
 import type { FetchAction, Outcome } from "../actions.js";
 import type { Badges } from "../features.js";
 import type { Badges as ServiceBadges } from "../models.js";
-import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, MachineEvent, StoreInputOf } from "./inputs.js";
 
 interface Adjustment {
   key: string;
@@ -38,7 +38,7 @@ export const snapshot = (state: State) => state.badges;
 /** Returns what the device keeps for the next start; null for nothing. */
 export const kept = ({ confirmed }: State) => confirmed && { badges: confirmed };
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"counts">): Result {
   switch (input.type) {
     case "start": {
       const next = { ...state, user: input.user ?? state.user };

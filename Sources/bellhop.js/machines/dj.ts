@@ -7,7 +7,7 @@ import type { Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { DJItem, DJItemAnswer, DJSession, DJVote, TrackAdded } from "../models.js";
 import type { Refusal } from "../types.js";
-import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, MachineEvent, StoreInputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
 
 /** A track as the service knows it. */
@@ -63,7 +63,7 @@ export const snapshot = ({ isActive, currentTrackId, tracks: queue, isLive, isLo
   return { isActive, currentTrackId, queue, isLive, isLoaded, problem };
 };
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"dj">): Result {
   if (input.type === "user") return beginAnew(receive, { ...initial(state), isSubscribed: state.isSubscribed }, input);
   const held = restored(state, input, restore);
   const step = advance(held.loading, input, { as: "dj", path: path(state) });
@@ -150,7 +150,7 @@ function put(state: State, item: Item & { version: number }): State {
   return { ...state, stored };
 }
 
-function vote(state: State, { trackId, vote: side }: StoreInputOf<"vote">): Result {
+function vote(state: State, { trackId, vote: side }: Extract<InputOf<"dj">, { type: "vote" }>): Result {
   const shown = state.tracks.find((one) => one.trackId === trackId);
   if (!shown || shown.userVote === side) return { state, actions: [] };
   const as = `vote-${state.count + 1}`;
@@ -162,7 +162,7 @@ function vote(state: State, { trackId, vote: side }: StoreInputOf<"vote">): Resu
 }
 
 function add(
-  state: State, { track: { trackId, trackName, artistName, albumArt = null } }: StoreInputOf<"add">,
+  state: State, { track: { trackId, trackName, artistName, albumArt = null } }: Extract<InputOf<"dj">, { type: "add" }>,
 ): Result {
   const as = `add-${state.count + 1}`;
   const body = { trackId, trackName, artistName, albumArt };

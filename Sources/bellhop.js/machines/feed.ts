@@ -1,21 +1,17 @@
 // Posts by the users that the user follows, newest first. New posts wait behind a banner with their number, until the
 // user requests them or five seconds have passed. Likes and reposts show at once, and are reverted if the service
 // refuses them.
-import { advance, beginAnew, isTaken, problemOf, restored, unloaded } from "./loading.js";
+import { advance, apply, fetchMore, merged, send, settle, shown, takeMore } from "./list.js";
+import { beginAnew, isTaken, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
+import { feed as list } from "../lists.js";
 import type { Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Feed, PostView as Post } from "../models.js";
-import type { MachineEvent, Refresh, StoreInput, StoreInputOf } from "./inputs.js";
-import type { Loading } from "./loading.js";
+import type { InputOf, MachineEvent, Refresh, StoreInputOf } from "./inputs.js";
+import type { Rules, WrittenState } from "./list.js";
 
-interface Pending {
-  as: string;
-  postId: string;
-  set: { liked?: boolean; reposted?: boolean };
-}
-
-export interface State {
+export interface State extends WrittenState<Post, Partial<Post>> {
   user: string | null;
   posts: Post[];
   newCount: number;
@@ -23,33 +19,23 @@ export interface State {
   hasMore: boolean;
   isLoaded: boolean;
   problem: Problem | null;
-  stored: Post[];
   waiting: Post[];
   newest: number | null;
-  next: string | null;
-  pending: Pending[];
   isWatched: boolean;
   isForeground: boolean;
   placed: string;
   lastEventId: string | null;
   since: string | null;
-  count: number;
-  loading: Loading;
 }
 
 type Result = Outcome<State>;
 
 /** After this time the banner's posts show by themselves (R-CUT-F-1). */
 const bannerMs = 5000;
-/** Only the newest posts of a long list are kept; the rest is fetched again when the user scrolls there. */
-const storedMax = 500;
 /** If more posts wait behind the banner, the first page is fetched instead of them. */
 const waitingMax = 50;
-/** The posts that the device keeps for the next start: one page. */
-const keptMax = 50;
 /** Posts whose counts are followed: more are not on a screen. */
 const followedMax = 200;
-const first = "/v1/feed?limit=50";
 
 export function initial(options?: { user?: string | null }): State {
   return {
@@ -63,7 +49,15 @@ export const snapshot = ({ posts, newCount, isMore, hasMore, isLoaded, problem }
   return { posts, newCount, isMore, hasMore, isLoaded, problem };
 };
 
-export function receive(state: State, input: StoreInput): Result {
+const rules: Rules<Post, State> = {
+  list,
+  /** Without `newest`, the first answer is the whole first page: likes have changed, and posts were removed. */
+  restore: (state, { posts = [] }: { posts?: Post[] }) => ({ ...state, stored: posts }),
+  take,
+  handle,
+};
+
+export function receive(state: State, input: InputOf<"feed">): Result {
   if (input.type === "user") {
     const { isWatched, isForeground, placed } = state;
     const begun = beginAnew(receive, { ...initial(input), isWatched, isForeground, placed }, input);
@@ -72,19 +66,11 @@ export function receive(state: State, input: StoreInput): Result {
   // Posts are only delivered as they are made, so posts made while the stream was down are fetched.
   const { name } = input.event ?? {};
   const isReconnected = name === "stream:ready" && state.loading.isLoaded && state.loading.isCovered;
-  const asked: StoreInput | Refresh = isReconnected ? { type: "refresh", now: input.now } : input;
-  const path = state.newest === null ? first : `${first}&since=${state.newest}`;
-  const events = ["feed:new_post", "feed:post_removed"];
-  const held = restored(state, input, restore);
-  const step = advance(held.loading, asked, { as: "feed", path, events });
-  const actions: StoreAction[] = [...step.actions];
-  let next = { ...held, loading: step.loading };
-  if (step.isGone) next = restore(next, {});
+  const asked: InputOf<"feed"> | Refresh = isReconnected ? { type: "refresh", now: input.now } : input;
+  const path = state.newest === null ? list.path : `${list.path}&since=${state.newest}`;
+  const { state: held, actions } = advance(rules, state, input, path, asked);
+  let next = held;
   if (input.type === "start") next.user = input.user ?? next.user;
-  if (step.body) {
-    next = take(next, step.body);
-    for (const one of step.since) next = handle(next, one.event);
-  }
   const made = own(next, input);
   next = made.state;
   actions.push(...made.actions);
@@ -102,7 +88,7 @@ const followed = ({ waiting, stored }: State) =>
 
 /** Subscribes to the counts of the shown posts while a screen watches them. The next filter begins with the changes
  * since the last one. */
-function follow(state: State, input: StoreInput): Result {
+function follow(state: State, input: InputOf<"feed">): Result {
   let next = state;
   if (input.type === "event" && input.event.id && state.isWatched) next = { ...next, lastEventId: input.event.id };
   if (input.type === "watch") next = { ...next, isWatched: input.watched };
@@ -121,23 +107,16 @@ function follow(state: State, input: StoreInput): Result {
 }
 
 /** Returns what the device keeps for the next start: the first page; null for nothing. */
-export const kept = ({ loading, stored }: State) => loading.isLoaded ? { posts: stored.slice(0, keptMax) } : null;
+export const kept = ({ loading, stored }: State) => loading.isLoaded ? { posts: stored.slice(0, list.keptMax) } : null;
 
-/** Without `newest`, the first answer is the whole first page: likes have changed, and posts were removed. */
-const restore = (state: State, { posts = [] }: { posts?: Post[] }): State => ({ ...state, stored: posts });
-
-function own(state: State, input: StoreInput): Result {
+function own(state: State, input: InputOf<"feed">): Result {
   switch (input.type) {
-    case "event": return { state: handle(state, input.event), actions: [] };
+    case "event": return apply(rules, state, input);
     case "answer": return answered(state, input);
     case "timer": return input.name === "banner" ? showNew(state) : { state, actions: [] };
     case "showNew": return showNew(state);
     case "engage": return engage(state, input);
-    case "more": {
-      if (state.next === null) break;
-      const path = `${first}&cursor=${encodeURIComponent(state.next)}`;
-      return { state, actions: [{ do: "fetch", path, as: "more" }] };
-    }
+    case "more": return { state, actions: fetchMore(list, state, list.path) };
   }
   return { state, actions: [] };
 }
@@ -156,31 +135,32 @@ function take(state: State, body: Feed): State {
   const newCount = state.newCount + fresh.length + Math.max(0, body.newCount - others.length);
   return {
     ...state, newest, newCount, isMore: state.isMore || Boolean(body.newCountIsMore),
-    stored: merged(state.stored, body.items.filter(isOwn), storedMax),
-    waiting: merged(state.waiting, fresh, waitingMax),
+    stored: merged(list, state.stored, body.items.filter(isOwn)),
+    waiting: merged(list, state.waiting, fresh, waitingMax),
   };
 }
 
-function handle(state: State, { name, data }: MachineEvent): State {
+function handle(state: State, { name, data }: MachineEvent): Result {
   switch (name) {
-    case "stream:ready": return state.user ? state : { ...state, user: data.userId };
+    case "stream:ready": return { state: state.user ? state : { ...state, user: data.userId ?? null }, actions: [] };
     case "feed:new_post": {
-      if (has(state.stored, data.id) || has(state.waiting, data.id)) return state;
+      if (has(state.stored, data.id) || has(state.waiting, data.id)) break;
       const { type, postId, barberId, timestamp, ...members } = data;
       const post = { liked: false, reposted: false, ...members };
       const newest = state.newest === null ? null : Math.max(state.newest, post.sequence);
-      if (post.authorId === state.user) return { ...state, newest, stored: merged(state.stored, [post], storedMax) };
-      return { ...state, newest, waiting: merged(state.waiting, [post], waitingMax), newCount: state.newCount + 1 };
+      const isOwn = post.authorId === state.user;
+      const place = isOwn ? { stored: merged(list, state.stored, [post]) }
+        : { waiting: merged(list, state.waiting, [post], waitingMax), newCount: state.newCount + 1 };
+      return { state: { ...state, newest, ...place }, actions: [] };
     }
     case "feed:post_removed": {
-      const without = (posts: Post[]) => posts.filter((post) => post.id !== data.postId);
+      const waiting = state.waiting.filter((post) => post.id !== data.postId);
       const newCount = has(state.waiting, data.postId) ? state.newCount - 1 : state.newCount;
-      return { ...state, stored: without(state.stored), waiting: without(state.waiting), newCount };
+      return { state: { ...state, waiting, newCount }, actions: [] };
     }
-    case "engagement_update":
-      return { ...state, stored: counted(state.stored, data.updates), waiting: counted(state.waiting, data.updates) };
+    case "engagement_update": return { state: { ...state, waiting: counted(state.waiting, data.updates) }, actions: [] };
   }
-  return state;
+  return { state, actions: [] };
 }
 
 function counted(posts: Post[], updates: Record<string, Partial<Post>>) {
@@ -190,63 +170,40 @@ function counted(posts: Post[], updates: Record<string, Partial<Post>>) {
 function showNew(state: State): Result {
   if (state.newCount === 0) return { state, actions: [] };
   const isWhole = state.waiting.length === state.newCount && !state.isMore;
-  const stored = merged(state.stored, state.waiting, storedMax);
+  const stored = merged(list, state.stored, state.waiting);
   const next = { ...state, stored, waiting: [], newCount: 0, isMore: false };
   if (isWhole) return { state: next, actions: [] };
   // More posts waited than were kept: the list restarts with the first page, so that it has no gap.
-  return { state: { ...next, newest: null }, actions: [{ do: "fetch", path: first, as: "anew" }] };
+  return { state: { ...next, newest: null }, actions: [{ do: "fetch", path: list.path, as: "anew" }] };
 }
 
-function engage(state: State, { postId, set }: StoreInputOf<"engage">): Result {
+function engage(state: State, { postId, set, now }: Extract<InputOf<"feed">, { type: "engage" }>): Result {
   const post = state.posts.find((one) => one.id === postId);
   const name = "liked" in set ? "liked" : "reposted";
   if (!post || post[name] === set[name]) return { state, actions: [] };
-  const as = `engage-${state.count + 1}`;
-  const path = `/v1/posts/${encodeURIComponent(postId)}/${name === "liked" ? "likes" : "reposts"}/me`;
-  return {
-    state: { ...state, count: state.count + 1, pending: [...state.pending, { as, postId, set }] },
-    actions: [{ do: "send", method: set[name] ? "PUT" : "DELETE", path, as }],
-  };
+  const write = `${set[name] ? "" : "un"}${name === "liked" ? "like" : "repost"}`;
+  return send(rules, state, write, [postId], set, now);
 }
 
 function answered(state: State, input: StoreInputOf<"answer">): Result {
-  const { as, status, body } = input;
-  if (as === "more" && isTaken(status)) {
-    const stored = merged(state.stored, body.items, storedMax);
-    return { state: { ...state, stored, next: stored.length < storedMax ? body.next ?? null : null }, actions: [] };
-  }
-  if (as === "anew" && isTaken(status)) return { state: take(state, body), actions: [] };
-  const pending = state.pending.find((one) => one.as === as);
-  if (!pending) return { state, actions: [] };
-  const left = { ...state, pending: state.pending.filter((one) => one !== pending) };
-  if (!isTaken(status)) {
-    const data = { postId: pending.postId, problem: problemOf(input) };
-    return { state: left, actions: [{ do: "publish", name: "feed:refused", data }] };
-  }
-  const { likeCount, repostCount, liked, reposted } = body ?? {};
-  const changes = body ? { likeCount, repostCount, liked, reposted } : pending.set;
-  return { state: { ...left, stored: counted(left.stored, { [pending.postId]: changes }) }, actions: [] };
+  const longer = takeMore(list, state, input);
+  if (longer) return { state: longer, actions: [] };
+  if (input.as === "anew" && isTaken(input.status)) return { state: take(state, input.body), actions: [] };
+  return settle(rules, state, input) ?? { state, actions: [] };
 }
 
 /** Overlays the user's unanswered changes on the posts from the service. */
 function show(state: State, before: State) {
-  const others = new Map(before.pending === state.pending ? before.posts.map((post) => [post.id, post]) : []);
-  return state.stored.map((post, index) => {
-    const changes = state.pending.filter((one) => one.postId === post.id);
-    if (changes.length === 0) return post;
-    if (before.stored[index] === post && others.has(post.id)) return others.get(post.id) as Post;
-    const { liked, reposted } = changes.reduce((all, one) => ({ ...all, ...one.set }), post);
+  const isSame = before.pending === state.pending;
+  return shown(rules, state).map((post, index) => {
+    const stored = state.stored[index];
+    const old = isSame && before.stored[index] === stored && before.posts.find((one) => one.id === post.id);
+    if (post === stored || old) return old || post;
     return {
-      ...post, liked, reposted, likeCount: post.likeCount + Number(liked) - Number(post.liked),
-      repostCount: post.repostCount + Number(reposted) - Number(post.reposted),
+      ...post, likeCount: stored.likeCount + Number(post.liked) - Number(stored.liked),
+      repostCount: stored.repostCount + Number(post.reposted) - Number(stored.reposted),
     };
   });
 }
 
 const has = (posts: Post[], id: string) => posts.some((post) => post.id === id);
-
-function merged(posts: Post[], newer: Post[], countMax: number) {
-  const ids = new Set(newer.map((post) => post.id));
-  const all = [...newer, ...posts.filter((post) => !ids.has(post.id))];
-  return all.sort((one, other) => other.sequence - one.sequence).slice(0, countMax);
-}

@@ -55,11 +55,53 @@ export type EngagementChange = { liked?: boolean; reposted?: boolean };
 export type RequestDraft = BodyOf<"POST", "/v1/requests">;
 type TrackDraft = { trackId: string; trackName: string; artistName: string; albumArt?: string | null };
 
-/** The input of a store's machine: what all receive, then the commands of each. */
-export type StoreInput = At & {
-  /** Returns the answer to the command's write, which an earlier start has made. */
-  resume?: () => Promise<Answer>;
-} & OneOf<
+/** The commands of the user or the app, by the file of the machine. */
+export interface Commands {
+  booking: { type: "change"; set: BookingChange };
+  conversation:
+    | { type: "send"; id: string; text: string }
+    | { type: "retry" | "discard" | "delete"; id: string }
+    | { type: "read"; sequence?: number }
+    | { type: "earlier" };
+  conversations: { type: "more" };
+  counts: { type: "expect"; as: string; by: { messages?: number; requests?: number; bell?: number } };
+  dj: { type: "vote"; trackId: string; vote: "up" | "down" | "none" } | { type: "add"; track: TrackDraft };
+  feed: { type: "more" | "showNew" } | { type: "engage"; postId: string; set: EngagementChange };
+  invalidation:
+    | { type: "mutated"; table: string; recordId: string | number }
+    | { type: "watch-query"; id: string; key: string[]; isVisible?: boolean }
+    | { type: "unwatch-query"; id: string }
+    | { type: "refetch"; key?: string[] };
+  leaderboard: never;
+  notifications:
+    | { type: "more" }
+    | { type: "change"; id: string; set: NotificationChange }
+    | { type: "changeAll"; upTo?: string; category?: string; set: NotificationChange }
+    | { type: "remove"; id: string }
+    | { type: "prefer"; set: Record<string, unknown> };
+  push:
+    | { type: "device"; id: string }
+    | { type: "status"; status: PushStatus; problem?: Problem | null }
+    | { type: "register"; draft: object }
+    | { type: "unregister" }
+    | { type: "message"; payload: JSONValue };
+  queue: never;
+  requests:
+    | { type: "more" }
+    | { type: "settle"; id: string; status: "accepted" | "declined" | null }
+    | { type: "see" }
+    | { type: "ask"; draft: RequestDraft };
+  rows: { type: "apply"; row: Row } | { type: "load"; rows: readonly Row[] };
+  "visible-rows":
+    | { type: "apply"; row: Row }
+    | { type: "show"; ids: (string | number)[] }
+    | { type: "pause" | "resume" | "stop" };
+}
+/** A store's machine. The one of push messages runs by itself. */
+export type StoreName = Exclude<keyof Commands, "push">;
+
+/** What all stores' machines receive. */
+type SharedInput =
   /** The first input. */
   | { type: "start"; user?: string | null; connection: Status }
   /** An event of the stream or of another store; `id` is "" if it is not replayed. */
@@ -77,30 +119,18 @@ export type StoreInput = At & {
   /** What `kept` returned at the end of the last start. */
   | { type: "restore"; kept: unknown }
   | { type: "tabSwitch" }
-  | { type: "refresh" | "more" | "earlier" | "showNew" | "pause" | "resume" | "stop" }
-  | { type: "expect"; as: string; by: { messages?: number; requests?: number; bell?: number } }
-  | { type: "change"; id: string; set: NotificationChange }
-  | { type: "change"; set: BookingChange }
-  | { type: "changeAll"; upTo?: string; category?: string; set: NotificationChange }
-  | { type: "remove"; id: string }
-  | { type: "retry" | "discard" | "delete"; id: string }
-  | { type: "prefer"; set: Record<string, unknown> }
-  | { type: "send"; id: string; text: string }
-  | { type: "read"; sequence?: number }
-  | { type: "settle"; id: string; status: "accepted" | "declined" | null }
-  | { type: "see" }
-  | { type: "ask"; draft: RequestDraft }
-  | { type: "vote"; trackId: string; vote: "up" | "down" | "none" }
-  | { type: "add"; track: TrackDraft }
-  | { type: "engage"; postId: string; set: EngagementChange }
-  | { type: "apply"; row: Row }
-  | { type: "load"; rows: readonly Row[] }
-  | { type: "show"; ids: (string | number)[] }
-  | { type: "mutated"; table: string; recordId: string | number }
-  | { type: "watch-query"; id: string; key: string[]; isVisible?: boolean }
-  | { type: "unwatch-query"; id: string }
-  | { type: "refetch"; key?: string[] }
->;
+  /** Fetches the state again. */
+  | { type: "refresh" };
+
+/** The input of one store's machine: what all receive, and its commands. */
+export type InputOf<Name extends StoreName> = At & {
+  /** Returns the answer to the command's write, which an earlier start has made. */
+  resume?: () => Promise<Answer>;
+} & OneOf<SharedInput | Commands[Name]>;
+/** The input of any store's machine. */
+export type StoreInput = InputOf<StoreName>;
+/** A command of one store, as its interface gives it. */
+export type CommandOf<Name extends StoreName> = Commands[Name] | { type: "refresh" };
 /** The inputs that all stores receive. */
 export type BellInput = Unstamped<StoreInputOf<"event" | "connection" | "lifecycle" | "user" | "tabSwitch">>;
 /** A refresh that a machine asks of itself. */
@@ -166,11 +196,7 @@ export type OfflineInput = At & OneOf<
 
 /** The input of machines/push.ts. */
 export type PushInput = At & OneOf<
-  | { type: "device"; id: string }
-  | { type: "status"; status: PushStatus; problem?: Problem | null }
-  | { type: "register"; draft: object }
-  | { type: "unregister" }
-  | { type: "message"; payload: JSONValue }
+  | Commands["push"]
   | { type: "timer"; name: string }
   | { type: "connection"; status: Status; reconnected?: boolean }
   | { type: "user"; user: string | null; signedIn: boolean }

@@ -4,7 +4,7 @@
 import { same } from "./same.js";
 import type { Outcome, StoreAction, TimerAction } from "../actions.js";
 import type { QueryInvalidate } from "../models.js";
-import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, MachineEvent, StoreInputOf } from "./inputs.js";
 
 type Key = string[];
 
@@ -55,7 +55,7 @@ export function initial(
 
 export const snapshot = ({ isLive, isStale, staleKeys }: State) => ({ isLive, isStale, staleKeys });
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"invalidation">): Result {
   const made = own(state, input);
   const staleKeys = made.state.queries.filter((query) => query.isStale).map((query) => query.key);
   const isSame = JSON.stringify(staleKeys) === JSON.stringify(state.staleKeys);
@@ -63,7 +63,7 @@ export function receive(state: State, input: StoreInput): Result {
   return { state: same(state, next), actions: made.actions };
 }
 
-function own(state: State, input: StoreInput): Result {
+function own(state: State, input: InputOf<"invalidation">): Result {
   const { now } = input;
   switch (input.type) {
     case "start": return connection(state, input.connection, now);

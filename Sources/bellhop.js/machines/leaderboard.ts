@@ -9,7 +9,7 @@ import type { Outcome, StoreAction } from "../actions.js";
 import type { Leaderboard as Board, Line, Problem } from "../features.js";
 import type { Leaderboard, LeaderboardChange } from "../models.js";
 import type { Refusal } from "../types.js";
-import type { EventOf, StoreInput } from "./inputs.js";
+import type { EventOf, InputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
 import type { Versioned } from "./version.js";
 
@@ -57,7 +57,7 @@ export const snapshot = ({ lines, me, entries, isBehind, isLive, isLoaded, probl
   return { lines, me, entries, isBehind, isLive, isLoaded, problem };
 };
 
-export function receive(state: State, input: StoreInput): Outcome<State> {
+export function receive(state: State, input: InputOf<"leaderboard">): Outcome<State> {
   if (input.type === "user") {
     const { challengeId, isSubscribed: isSubscribed } = state;
     return beginAnew(receive, { ...initial({ challengeId, user: input.user }), isSubscribed }, input);

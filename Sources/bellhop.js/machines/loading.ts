@@ -5,7 +5,7 @@ import type { FetchAction, Outcome, PublishAction, TimerAction } from "../action
 import type { Problem } from "../features.js";
 import type { Badges } from "../models.js";
 import type { JSONValue } from "../types.js";
-import type { Refresh, StoreInput, StoreInputOf } from "./inputs.js";
+import type { InputOf, Refresh, StoreInput, StoreInputOf } from "./inputs.js";
 
 /** `isKept`: the device has kept the state since its last start. */
 export interface Loading {
@@ -61,7 +61,7 @@ export function advance(
 
 /** Restarts from the empty state after another user signed in, or after the user signed out. */
 export function beginAnew<State>(
-  receive: (state: State, input: StoreInput) => Outcome<State>, empty: State, input: StoreInput,
+  receive: (state: State, input: InputOf<never>) => Outcome<State>, empty: State, input: StoreInput,
 ) {
   const { now, user, signedIn } = input;
   if (!signedIn) return { state: empty, actions: [] };

@@ -6,7 +6,7 @@ import type { Outcome } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { QueueStatus } from "../models.js";
 import type { Refusal } from "../types.js";
-import type { StoreInput } from "./inputs.js";
+import type { InputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
 
 export interface State {
@@ -29,7 +29,7 @@ export function initial({ shopId }: { shopId: string }): State {
 
 export const snapshot = ({ status, isLive, isLoaded, problem }: State) => ({ status, isLive, isLoaded, problem });
 
-export function receive(state: State, input: StoreInput): Outcome<State> {
+export function receive(state: State, input: InputOf<"queue">): Outcome<State> {
   if (input.type === "user") return beginAnew(receive, { ...initial(state), isSubscribed: state.isSubscribed }, input);
   const path = `/v1/shops/${encodeURIComponent(state.shopId)}/queue`;
   const held = restored(state, input, restore);

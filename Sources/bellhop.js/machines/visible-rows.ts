@@ -1,12 +1,13 @@
 // Rows that are on the screen, kept up to date by filters on the service. Rows that the user scrolls past are not
 // subscribed to, invisible rows cost nothing, and nothing is subscribed to in the background.
-import { isFinal, isTaken, problemOf, waitMs } from "./loading.js";
+import { answered as settled, change, connect, leave, note, place, updated } from "./filters.js";
+import { isFinal, isTaken } from "./loading.js";
 import { same } from "./same.js";
 import type { Outcome, StoreAction } from "../actions.js";
 import type { ClientEvents } from "../contract.js";
-import type { Problem } from "../features.js";
 import type { Row } from "../types.js";
-import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+import type { FilterState } from "./filters.js";
+import type { InputOf, MachineEvent, StoreInputOf } from "./inputs.js";
 
 interface Limits {
   valuesMax: number;
@@ -25,23 +26,16 @@ interface What {
 }
 
 /** `restored`: the ids of rows of the last start that nothing has changed since. */
-export interface State {
+export interface State extends FilterState {
   table: What;
   limits: Limits;
   ids: string[];
-  rows: Record<string, Row>;
   isPaused: boolean;
   isStopped: boolean;
-  isForeground: boolean;
-  isPut: boolean;
-  problem: Problem | null;
   placed: string;
   changedAt: number | null;
   warned: number;
-  lastEventId: string | null;
-  since: string | null;
   restored: string[];
-  failures: number;
 }
 
 type Result = Outcome<State>;
@@ -73,12 +67,12 @@ export function initial(options: Partial<What> & { table: string; limits?: Parti
 
 export const snapshot = ({ ids, rows, isPut, problem }: State) => ({ ids, rows, isLive: isPut, problem });
 
-export function receive(state: State, input: StoreInput): Result {
+export function receive(state: State, input: InputOf<"visible-rows">): Result {
   const made = own(state, input);
   return { state: same(state, made.state), actions: made.actions };
 }
 
-function own(given: State, input: StoreInput): Result {
+function own(given: State, input: InputOf<"visible-rows">): Result {
   const state = changing(given, input);
   switch (input.type) {
     case "start": return { state, actions: [{ do: "fetch", path: "/v1/config", as: "config" }] };
@@ -86,15 +80,14 @@ function own(given: State, input: StoreInput): Result {
     case "show": return show(state, input);
     case "apply": {
       const { row } = input;
-      return { state: { ...state, rows: updated(state, { [row[state.table.column]]: row }) }, actions: [] };
+      return { state: { ...state, rows: update(state, { [row[state.table.column]]: row }) }, actions: [] };
     }
     case "pause": return put(leave({ ...state, isPaused: true }));
     case "resume": return put({ ...state, isPaused: false });
     case "stop": return put({ ...state, isStopped: true, ids: [], rows: {}, since: null });
     case "lifecycle":
       return put(input.foreground ? { ...state, isForeground: true } : leave({ ...state, isForeground: false }));
-    case "connection":
-      return { state: input.status === "live" ? state : leave({ ...state, isPut: false }), actions: [] };
+    case "connection": return { state: connect(state, input), actions: [] };
     case "user": return put({ ...initial({ ...state.table, limits: state.limits }), placed: state.placed });
     case "timer": return put({ ...state, changedAt: null }, input.name === "retry");
     case "event": return handle(state, input.event);
@@ -120,7 +113,7 @@ function fresh(state: State): State {
 }
 
 /** Notes which rows are no longer those of the last start. */
-function changing(state: State, { type, event, row }: StoreInput): State {
+function changing(state: State, { type, event, row }: InputOf<"visible-rows">): State {
   if (state.restored.length === 0 || (type !== "event" && type !== "apply")) return state;
   const { column } = state.table;
   const { record, oldRecord, updates = {} } = event?.data ?? {};
@@ -128,7 +121,7 @@ function changing(state: State, { type, event, row }: StoreInput): State {
   return { ...state, restored: state.restored.filter((id) => !ids.includes(id)) };
 }
 
-function show(state: State, { ids, now }: StoreInputOf<"show">): Result {
+function show(state: State, { ids, now }: Extract<InputOf<"visible-rows">, { type: "show" }>): Result {
   const unique = [...new Set(ids.map(String))];
   const rows = Object.fromEntries(unique.filter((id) => id in state.rows).map((id) => [id, state.rows[id]]));
   const level = levels.find(({ above }) => unique.length > above);
@@ -152,65 +145,39 @@ function put(state: State, isForced = false): Result {
   const tables = isOff ? [] : subscriptions(state);
   const placed = JSON.stringify(tables);
   if (placed === state.placed && !isForced) return { state, actions: [] };
-  const missed = state.since && tables.length ? { lastEventId: state.since } : {};
-  const action: StoreAction = { do: "tables", tables, as: "tables", ...missed };
-  return { state: { ...state, placed, isPut: false }, actions: [action] };
+  return { state: { ...state, placed, isPut: false }, actions: [place(state, tables)] };
 }
 
-/** Notes the last event; changes after it are requested when the rows are put again. */
-function leave(state: State): State {
-  return { ...state, since: state.since ?? state.lastEventId };
-}
-
-function handle(state: State, { name, data, id }: MachineEvent): Result {
-  const next = id ? { ...state, lastEventId: id } : state;
+function handle(state: State, event: MachineEvent): Result {
+  const { name, data } = event;
+  const isPlaced = state.placed !== "[]";
+  const next = note(state, event, isPlaced);
   switch (name) {
-    // A new stream has no tables.
-    case "stream:ready": {
-      if (state.placed === "[]") break;
-      return put({ ...next, since: leave(state).since }, true);
-    }
+    case "stream:ready": return isPlaced ? put(next, true) : { state: next, actions: [] };
     // Of the service, or of the user's own likes.
     case "post:engaged": case "engagement_update":
-      return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
+      return { state: { ...next, rows: update(next, data.updates) }, actions: [] };
     case "table:change": {
       const { column, name: own } = state.table;
-      const row = data.record ?? data.oldRecord;
-      const key = String(row?.[column]);
+      const key = String((data.record ?? data.oldRecord)?.[column]);
       if (!data.subscriptionIds.some((one: string) => one.startsWith(`${own}:`))) break;
-      if (!state.ids.includes(key)) break;
-      const { [key]: _, ...others } = next.rows;
-      const rows = data.record ? { ...others, [key]: { ...next.rows[key], ...row } } : others;
-      return { state: { ...next, rows }, actions: [] };
+      if (state.ids.includes(key)) return { state: { ...next, rows: change(next.rows, key, data) }, actions: [] };
     }
   }
   return { state: next, actions: [] };
 }
 
-function updated(state: State, updates: Record<string, Row>) {
-  const known = Object.entries(updates).filter(([id]) => state.ids.includes(id));
-  if (known.length === 0) return state.rows;
-  return { ...state.rows, ...Object.fromEntries(known.map(([id, counts]) => [id, { ...state.rows[id], ...counts }])) };
-}
+const update = ({ ids, rows }: State, updates: Record<string, Row>) => updated(rows, updates, (id) => ids.includes(id));
 
 function answered(state: State, input: StoreInputOf<"answer">): Result {
   const { as, status, body } = input;
   if (as === "config" && isTaken(status)) return put({ ...state, limits: { ...state.limits, ...body.subscriptions } });
   if (as !== "tables") return { state, actions: [] };
-  if (isTaken(status)) {
-    const isPut = state.placed !== "[]";
-    const next = { ...state, isPut, since: isPut ? null : state.since, failures: 0, problem: null };
-    return { state: isPut ? fresh(next) : next, actions: [] };
-  }
-  const problem = { ...problemOf(input), ...(body?.pointer ? { pointer: body.pointer } : {}) };
-  // The stream is gone: the rows are put on the next one.
-  if (status === 0 || status === 404) return { state: { ...state, isPut: false }, actions: [] };
-  const failures = state.failures + 1;
-  if (isFinal(status)) {
-    return { state: { ...state, problem }, actions: [{ do: "publish", name: "visible-rows:refused", data: { problem } }] };
-  }
-  const at = input.now + waitMs(failures, input.headers);
-  return { state: { ...state, problem, failures }, actions: [{ do: "timer", name: "retry", at }] };
+  const made = settled(state, input, state.placed !== "[]");
+  if (isTaken(status) && made.state.isPut) return { state: fresh(made.state), actions: [] };
+  const { problem } = made.state;
+  if (status === 404 || !isFinal(status) || !problem) return made;
+  return { state: made.state, actions: [{ do: "publish", name: "visible-rows:refused", data: { problem } }] };
 }
 
 /** Filters, each within the service's limits for the number of values and of bytes. */

@@ -9,13 +9,14 @@ import type { BadgesStore, Features } from "../features.js";
 import type { Closable, StoreBell } from "../internal.js";
 import type { ReconciliationInput, StoreInput } from "../machines/inputs.js";
 import type { Answer, Feature, JSONValue, Running } from "../types.js";
+import type { Run } from "./feature.js";
 
 /** `bell.badges`: `{messages, requests, bell, total, version, …}`, or null until the service has sent counts. */
 export const badges: Feature<Features["badges"]> = {
   make(bell) {
     let count = 0;
     let counts: Pick<Running<unknown, StoreInput>, "receive">;
-    const made: BadgesStore & Closable = feature(bell, machine, { user: bell.user }, (ask, store) => {
+    const made: BadgesStore & Closable = feature(bell, machine, { user: bell.user }, (ask: Run<"counts">, store) => {
       counts = store;
       return {
         /** Subtracts an own write from the counts, such as `{messages: -2}`, once the write has succeeded. Use it
@@ -25,7 +26,7 @@ export const badges: Feature<Features["badges"]> = {
           const as = `expected-${count += 1}`;
           ask({ type: "expect", as, by });
           const answer = await Promise.resolve(write).catch(() => ({ status: 0, body: null })) as T & Answer;
-          ask({ type: "answer", as, status: answer.status, body: answer.body });
+          store.receive({ type: "answer", as, status: answer.status, body: answer.body });
           return answer;
         },
       };

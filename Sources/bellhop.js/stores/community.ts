@@ -4,7 +4,7 @@ import { checkId, feature } from "./feature.js";
 import { tables } from "./tables.js";
 import type { Answered } from "../features.js";
 import type { EngagementChange } from "../machines/inputs.js";
-import type { Keyed } from "./feature.js";
+import type { Keyed, Run } from "./feature.js";
 
 /** `bell.leaderboard(challengeId)`: `{lines, me, entries, isBehind, isLive, …}`; `me` is the user's own row. */
 export const leaderboard: Keyed<"leaderboard"> = {
@@ -19,7 +19,7 @@ export const leaderboard: Keyed<"leaderboard"> = {
 export const feed: Keyed<"feed"> = {
   isKeyed: true,
   tables,
-  make: (bell) => feature(bell, feedMachine, { user: bell.user }, (run, it) => {
+  make: (bell) => feature(bell, feedMachine, { user: bell.user }, (run: Run<"feed">, it) => {
     /** Shows the counts in the visible rows of posts, too. */
     const publish = (postId: string) => {
       const post = it.get().posts.find((one) => one.id === postId);

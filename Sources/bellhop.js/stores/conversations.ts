@@ -4,14 +4,14 @@ import * as all from "../machines/conversations.js";
 import { checkId, feature } from "./feature.js";
 import type { Features } from "../features.js";
 import type { Feature } from "../types.js";
-import type { Keyed } from "./feature.js";
+import type { Keyed, Run } from "./feature.js";
 
 /** The longest message in bytes (`conversations.textBytesMax` of /v1/config). */
 const textBytesMax = 4000;
 
 /** `bell.conversations`: `{items, isLoaded, problem, hasMore}`; the newest message's conversation comes first. */
 export const conversations: Feature<Features["conversations"]> = {
-  make: (bell) => feature(bell, all, { user: bell.user }, (run) => ({
+  make: (bell) => feature(bell, all, { user: bell.user }, (run: Run<"conversations">) => ({
     more: () => run({ type: "more" }),
   }), ["message:sending", "message:sent", "message:refused"]),
 };
@@ -19,7 +19,7 @@ export const conversations: Feature<Features["conversations"]> = {
 /** `bell.conversation(id)`: `{messages, sending, refused, unread, …}`. */
 export const conversation: Keyed<"conversation"> = {
   isKeyed: true,
-  make: (bell, id) => feature(bell, one, { conversationId: checkId(id, "a conversation") }, (run) => ({
+  make: (bell, id) => feature(bell, one, { conversationId: checkId(id, "a conversation") }, (run: Run<"conversation">) => ({
     /** @param message an id of the app's own makes repeating it harmless */
     send(text, message) {
       if (typeof text !== "string" || text.trim() === "") throw new TypeError("a message is a text that is not blank");

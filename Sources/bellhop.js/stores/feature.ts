@@ -5,7 +5,7 @@ import type { PlayAction, StoreAction } from "../actions.js";
 import type { Answer as AppAnswer } from "../contract.js";
 import type { Features } from "../features.js";
 import type { Closable, StoreBell } from "../internal.js";
-import type { EventOf, MachineEvent, StoreInput } from "../machines/inputs.js";
+import type { CommandOf, EventOf, MachineEvent, StoreInput, StoreName } from "../machines/inputs.js";
 import type { Answer, KeyedFeature, Machine, Running, Unstamped } from "../types.js";
 
 /** A feature with one store per argument list: `Keyed<"queue">`. */
@@ -16,15 +16,18 @@ export type Keyed<
 /** A machine that runs as a store. */
 type It<State = unknown> = Running<State, StoreInput>;
 
-/** Passes a command to the machine. Its caller knows the type of the answer. */
-type Run = <Body, Status>(input: Unstamped<StoreInput>) => Promise<AppAnswer<Body, Status> | null>;
+/** Passes a command to a store's machine. Its caller knows the type of the answer. */
+export type Run<Name extends StoreName> =
+  <Body, Status>(command: CommandOf<Name>) => Promise<AppAnswer<Body, Status> | null>;
 
 /** Makes a store with a feature's commands. Each command resolves with the service's answer, `{status, headers, body}`,
  * or with null if there was nothing to request.
  * @param published events of other stores, which are not on the stream */
 export function feature<State, Options, Made extends { get(): unknown }>(
   bell: StoreBell, machine: Machine<State, Options, StoreInput, StoreAction, ReturnType<Made["get"]>>, options: Options,
-  commands: (run: Run, it: { receive: It["receive"]; get: () => State }) => Omit<Made, "get" | "subscribe" | "refresh">,
+  commands: (
+    run: Run<StoreName>, it: { receive: It["receive"]; get: () => State },
+  ) => Omit<Made, "get" | "subscribe" | "refresh">,
   published: string[] = [],
 ): Made & Closable {
   let users = 0;
@@ -49,8 +52,8 @@ export function feature<State, Options, Made extends { get(): unknown }>(
   const it = store(bell, { initial: machine.initial, snapshot: machine.snapshot, kept: machine.kept, receive }, options);
   const offs = published.map((name) =>
     bell.on(name, (event) => void it.receive({ type: "event", event: event as MachineEvent })));
-  const run = async <Body, Status>(input: Unstamped<StoreInput>): Promise<AppAnswer<Body, Status> | null> => {
-    const answers = await it.receive(input) as (AppAnswer<Body, Status> | undefined)[];
+  const run = async <Body, Status>(command: CommandOf<StoreName>): Promise<AppAnswer<Body, Status> | null> => {
+    const answers = await it.receive(command) as (AppAnswer<Body, Status> | undefined)[];
     return answers.find((one) => one?.status !== undefined) ?? null;
   };
   const { get, subscribe, isWatched, keep } = it;

@@ -3,13 +3,14 @@ import { checkId, checkObject, feature } from "./feature.js";
 import type { Answered, Features } from "../features.js";
 import type { NotificationChange } from "../machines/inputs.js";
 import type { Feature } from "../types.js";
+import type { Run } from "./feature.js";
 
 type Which = NonNullable<Parameters<Features["notifications"]["markAllSeen"]>[0]>;
 
 /** `bell.notifications`: `{items, preferences, hasMore, isLoaded, problem}`, with the newest 50 items and the
  * older ones that `more` has loaded. */
 export const notifications: Feature<Features["notifications"]> = {
-  make: (bell) => feature(bell, machine, {}, (run) => {
+  make: (bell) => feature(bell, machine, {}, (run: Run<"notifications">) => {
     const change = (id: string, set: NotificationChange): Answered =>
       run({ type: "change", id: checkId(id, "a notification"), set });
     const changeAll = (set: NotificationChange, which: Which = {}): Answered =>

@@ -1,7 +1,7 @@
 import * as machine from "../machines/requests.js";
 import { checkId, checkObject, feature } from "./feature.js";
 import type { Answer } from "../contract.js";
-import type { Keyed } from "./feature.js";
+import type { Keyed, Run } from "./feature.js";
 
 /** `bell.requests()`: the requests to the user, `bell.requests("outgoing")`: those that the user has made;
  * `{items, isLoaded, hasMore, problem}`, newest first. */
@@ -12,7 +12,7 @@ export const requests: Keyed<"requests"> = {
     if (!["incoming", "outgoing"].includes(direction)) {
       throw new TypeError(`requests are incoming or outgoing, not ${JSON.stringify(direction)}`);
     }
-    return feature(bell, machine, { direction, user: bell.user }, (run) => {
+    return feature(bell, machine, { direction, user: bell.user }, (run: Run<"requests">) => {
       const settle = <Body, Status>(
         id: string, status: "accepted" | "declined" | null,
       ): Promise<Answer<Body, Status> | null> => run({ type: "settle", id: checkId(id, "a request"), status });

@@ -7,7 +7,7 @@ import { tables } from "./tables.js";
 import type { Features, FilteredRowsStore, FilterOptions, InvalidationStore } from "../features.js";
 import type { Closable } from "../internal.js";
 import type { Feature, KeyedFeature, Row } from "../types.js";
-import type { Keyed } from "./feature.js";
+import type { Keyed, Run } from "./feature.js";
 
 /** `bell.visibleRows("posts", {schema: "bellhop"})`: `{ids, rows, isLive, problem}`; `rows` by id. Options: `schema`,
  * `column` of the ids, `event`, `select`. */
@@ -16,7 +16,9 @@ export const visibleRows: Keyed<"visibleRows"> = {
   tables,
   // Two spellings of the same table share a store.
   key: (table, options = {}) => rowsMachine.initial({ ...options, table }).table,
-  make: (bell, name, options) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
+  make: (bell, name, options) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (
+    run: Run<"visible-rows">,
+  ) => ({
     /** Sets the rows that are on the screen now. Call it at every step of a scroll. */
     show(ids) {
       const isId = (id: unknown) => typeof id === "string" || Number.isSafeInteger(id);
@@ -52,7 +54,7 @@ export const rows: KeyedFeature<[table: string, options: FilterOptions], Filtere
     if (typeof filter !== "string" || filter === "") {
       throw new TypeError(`rows takes a filter such as "list_id=eq.7", not ${JSON.stringify(filter) ?? typeof filter}`);
     }
-    return feature(bell, filteredMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
+    return feature(bell, filteredMachine, { ...options, table: checkId(name, "a table") }, (run: Run<"rows">) => ({
       /** Replaces the rows by those that the app has fetched. Newer rows of the stream stay. */
       load(loaded) {
         const column = options.column ?? "id";
@@ -82,7 +84,7 @@ export const invalidation: Feature<Features["invalidation"]> = {
       }
     });
     const options = { clientId: bell.clientId ?? null };
-    const made: InvalidationStore & Closable = feature(bell, invalidationMachine, options, (run) => ({
+    const made: InvalidationStore & Closable = feature(bell, invalidationMachine, options, (run: Run<"invalidation">) => ({
       /** Calls `refetch` whenever the query is stale and visible; `show` and `hide` set its visibility. */
       watch(key, refetch, how) {
         const id = `query-${count += 1}`;

@@ -16,7 +16,7 @@ const list = (folder) => readdirSync(new URL(folder, sources)).map((name) => `${
 /** Milliseconds end in `Ms` in TypeScript, as is usual there, and in `Milliseconds` in Swift. A machine begins with
  * `initial` in TypeScript and with `init` in Swift. */
 const spelled = (name) => name.replaceAll("Milliseconds", "Ms").replaceAll("milliseconds", "ms")
-  .replace(/^init$/, "initial");
+  .replace(/^init$/, "initial").replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
 
 // MARK: TypeScript
 
@@ -40,18 +40,53 @@ function discriminants(node, member, aliases) {
   return found;
 }
 
+/** Returns the commands of each store, and their members as `command.member`. */
+function commandsOf(name) {
+  const node = parsed(name).statements.find((one) => ts.isInterfaceDeclaration(one) && one.name.text === "Commands");
+  return Object.fromEntries(node.members.map((store) => {
+    const found = [];
+    store.type.forEachChild(function visit(part) {
+      if (ts.isTypeLiteralNode(part)) found.push(part);
+      else part.forEachChild(visit);
+    });
+    const all = ts.isTypeLiteralNode(store.type) ? [store.type] : found;
+    const commands = all.flatMap((one) => discriminants(one, "type", new Map()).flatMap((command) => {
+      const members = one.members.map((member) => member.name.getText()).filter((member) => member !== "type");
+      return [command, ...members.map((member) => `${spelled(command)}.${member}`)];
+    }));
+    return [store.name.getText().replaceAll('"', ""), commands];
+  }));
+}
+
+/** Returns the fields of an interface that states extend, with those that it extends itself. */
+function fieldsOf(name) {
+  const node = ["list", "filters"].flatMap((file) => [...parsed(`bellhop.js/machines/${file}.ts`).statements])
+    .find((one) => ts.isInterfaceDeclaration(one) && one.name.text === name);
+  return node ? [...inherited(node), ...node.members.map((member) => member.name.getText())] : [];
+}
+
+/** Returns the fields that a state has from another machine. */
+const inherited = (node) =>
+  (node.heritageClauses ?? []).flatMap((clause) => clause.types.flatMap((type) => fieldsOf(type.expression.getText())));
+
 /** Returns the names of a TypeScript machine. */
 function typescript(name) {
   const functions = [];
   const fields = [];
   for (const node of parsed(name).statements) {
     if (ts.isFunctionDeclaration(node)) functions.push(node.name.text);
-    if (ts.isInterfaceDeclaration(node) && node.name.text === "State") {
-      fields.push(...node.members.map((member) => member.name.getText()));
+    if (ts.isInterfaceDeclaration(node) && ["State", "WrittenState", "FilterState"].includes(node.name.text)) {
+      fields.push(...inherited(node), ...node.members.map((member) => member.name.getText()));
+    }
+    if (ts.isInterfaceDeclaration(node) && node.name.text === "Rules") {
+      functions.push(...node.members.filter(ts.isMethodSignature).map((member) => member.name.getText()));
     }
     if (!ts.isVariableStatement(node)) continue;
     for (const { name, initializer } of node.declarationList.declarations) {
       if (initializer && ts.isArrowFunction(initializer)) functions.push(name.text);
+      // What a list's store does by hand.
+      if (name.text === "rules") functions.push(...initializer.properties.filter((one) =>
+        ts.isMethodDeclaration(one) || ts.isArrowFunction(one.initializer ?? one)).map((one) => one.name.getText()));
     }
   }
   return { functions, fields };
@@ -90,6 +125,15 @@ function cases(text, name) {
   });
 }
 
+/** Returns the cases of a Swift enum, and their labels as `case.label`. */
+function commands(text, name) {
+  return body(text, new RegExp(`^ *${modifiers}enum ${name}\\b`)).flatMap((line) => {
+    const [, command, members] = /^case (\w+)(?:\((.*)\))?$/.exec(line) ?? [];
+    if (!command) return [];
+    return [command, ...[...(members ?? "").matchAll(/(\w+): /g)].map(([, label]) => `${command}.${label}`)];
+  });
+}
+
 /** Whether a declaration of a property has a body that computes it. */
 const isComputed = (rest) => /^: [^=]*\{/.test(rest);
 
@@ -101,14 +145,15 @@ function properties(text, type) {
   });
   const [stored, computed] = [[], []];
   for (const [name, rest] of found) {
-    const part = /^(?:: | = )([A-Z]\w+)(?:\(|$)/.exec(rest)?.[1] ?? "";
+    const part = /^(?:: | = )([A-Z]\w+)(?:<[\w.]+>)?(?:\(|$)/.exec(rest)?.[1] ?? "";
     const pattern = new RegExp(`^(?:public |private )?struct ${part}\\b`, "m");
     const isPart = part !== "" && part !== "Loading" && pattern.test(text);
     // A part of the state has a type of its own.
     if (!isPart) (isComputed(rest) ? computed : stored).push(name);
     else {
       const own = properties(text, part);
-      stored.push(...own.stored);
+      // A store uses what it needs of a list.
+      (part === "ListMachine" ? computed : stored).push(...own.stored);
       computed.push(...own.computed);
     }
   }
@@ -122,6 +167,13 @@ function swift(text, machine, all) {
   const variables = [...text.matchAll(new RegExp(`^ *${modifiers}var (\\w+)(.*)$`, "gm"))];
   const computed = variables.filter(([, , rest]) => isComputed(rest)).map(([, name]) => name);
   return { functions: [...functions, ...computed], ...properties(all, machine) };
+}
+
+/** Returns what the machines of Swift read by its text, such as `body["badges"]`, and commands that are texts. What is a
+ * list of texts or an assignment is no read. */
+export function readsByText() {
+  return [...swiftFiles().values()].flatMap((text) =>
+    text.match(/[\w)]\["\w+"\](?! = )|\.command\("[\w-]+"/g) ?? []);
 }
 
 // MARK: Both
@@ -161,7 +213,7 @@ export function vocabulary() {
   const inputs = unions("bellhop.js/machines/inputs.ts", /Input$/, "type");
   const actions = unions("bellhop.js/actions.ts", /Action$/, "do");
   const machines = compare(names.map(pascal), [...files.keys()]);
-  const found = { files: { machines }, functions: {}, fields: {}, inputs: {}, actions: {} };
+  const found = { files: { machines }, functions: {}, fields: {}, inputs: {}, actions: {}, commands: {} };
   for (const name of names.filter((one) => files.has(pascal(one)))) {
     const text = files.get(pascal(name));
     const one = typescript(`bellhop.js/machines/${name}.ts`);
@@ -177,7 +229,10 @@ export function vocabulary() {
     if (action.length > 0) found.actions[name] = compare(actions[`${pascal(name)}Action`], action);
   }
   const shared = files.get("Feature");
-  found.inputs.store = compare(inputs.StoreInput, cases(shared, "FeatureInput"));
+  found.inputs.store = compare(inputs.SharedInput, cases(files.get("Inputs"), "FeatureInput"));
+  for (const [name, all] of Object.entries(commandsOf("bellhop.js/machines/inputs.ts"))) {
+    found.commands[name] = compare(all, commands(files.get(pascal(name)), `${pascal(name)}Command`));
+  }
   found.actions.store = compare(actions.StoreAction, cases(shared, "FeatureAction"));
   found.actions.push = compare(actions.MessageAction, cases(files.get("Push"), "PushAction"));
   return found;

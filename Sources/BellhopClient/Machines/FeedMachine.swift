@@ -58,7 +58,7 @@ public struct FeedMachine: ShownMachine {
         var actions = step.actions
         if let answer = step.answer {
             take(answer)
-            for event in step.since { handle(event.event, now: event.now) }
+            ListMachine<FeedRules>.applySince(step, to: &self, \.list) { $0.handle($1.event, now: $1.now) }
         }
         switch input {
         case .event(let event): handle(event, now: now)

@@ -32,6 +32,15 @@ struct PendingWrite<Change: Codable & Sendable>: Sendable, Encodable {
     let at: Date
 }
 
+/// A write that was answered while the list is fetched. The page may be older than the answer.
+struct SettledWrite<Change: Codable & Sendable>: Sendable {
+    let write: PendingWrite<Change>
+    let body: JSON
+    let isGone: Bool
+    /// The number of events since the request.
+    let place: Int
+}
+
 /// What the stores of lists share: pages, order, events, the user's unanswered writes, and what a device keeps.
 ///
 /// What the contract says of a list is data. What is special stands as `ListRules` beside the machine of the store.
@@ -46,6 +55,7 @@ struct ListMachine<Rules: ListRules>: Sendable, Encodable {
     /// The cursor of the next page.
     var next: String?
     private(set) var pending: [Pending] = []
+    private var settled: [SettledWrite<Rules.Change>] = []
     private(set) var count = 0
     private(set) var loading = Loading()
     /// The number of items that the list may have.
@@ -69,10 +79,29 @@ struct ListMachine<Rules: ListRules>: Sendable, Encodable {
     /// Loads the list. The caller takes the answer, and applies the events that came during the fetch.
     mutating func advance<OwnCommand>(_ input: FeatureInput<OwnCommand>, path: String? = nil, now: Int) -> Loading.Step
     {
+        let isFetched = loading.isLoading
         let step = loading.advance(input, plan(path), now: now)
         if step.isGone { stored = [] }
+        if isFetched, case .answer(Self.list.name, _, _, _) = input, step.answer == nil { settled = [] }
         if case .waiting(let items) = input { for item in items { wait(for: item, now: now) } }
         return step
+    }
+
+    /// Applies to a fetched page what came during its fetch, in its order: events, and answers to the user's writes.
+    static func applySince<Machine>(
+        _ step: Loading.Step, to machine: inout Machine, _ list: WritableKeyPath<Machine, Self>,
+        event: (inout Machine, Loading.Event) -> Void
+    ) {
+        for (index, one) in step.since.enumerated() {
+            machine[keyPath: list].confirmSettled { $0 == index }
+            event(&machine, one)
+        }
+        machine[keyPath: list].confirmSettled { $0 >= step.since.count }
+        machine[keyPath: list].settled = []
+    }
+
+    private mutating func confirmSettled(_ isMeant: (_ place: Int) -> Bool) {
+        for one in settled where isMeant(one.place) { confirm(one) }
     }
 
     mutating func refresh() -> [FeatureAction] { loading.refresh(plan(nil)) }
@@ -220,20 +249,27 @@ struct ListMachine<Rules: ListRules>: Sendable, Encodable {
         guard let index = pending.firstIndex(where: { $0.name == name }) else { return nil }
         let write = pending.remove(at: index)
         guard let what = Self.list.writes[write.write] else { return nil }
-        if answer.status == 404, what.removesMissing {
+        let isGone = answer.status == 404 && what.removesMissing
+        guard answer.isTaken || isGone else { return [refused(write.ids, answer)] }
+        let one = SettledWrite(write: write, body: answer.body, isGone: isGone, place: loading.sinceCount)
+        if loading.isLoading { settled.append(one) }
+        confirm(one)
+        return isGone ? [] : answer.badgesEvent
+    }
+
+    private mutating func confirm(_ one: SettledWrite<Rules.Change>) {
+        let write = one.write
+        guard let what = Self.list.writes[write.write] else { return }
+        let members = what.members.isEmpty ? .null : picked(one.body, what.members)
+        if one.isGone {
             remove(Set(write.ids))
-            return []
-        }
-        guard answer.isTaken else { return [refused(write.ids, answer)] }
-        let members = what.members.isEmpty ? .null : picked(answer.body, what.members)
-        if let member = what.answer, let item: Item = answer.body[member].model() {
+        } else if let member = what.answer, let item: Item = one.body[member].model() {
             put(item)
         } else if let set: Rules.Change = members.object?.isEmpty == false ? members.model() : nil {
             change(Set(write.ids), by: set, at: write.at)
         } else {
             stored = overlaid(stored, write)
         }
-        return answer.badgesEvent
     }
 
     /// Reports a refusal to the app.

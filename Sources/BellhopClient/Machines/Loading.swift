@@ -41,6 +41,8 @@ struct Loading: Sendable, Hashable {
     private(set) var isKept = false
     private var failures = 0
     private var since: [Event] = []
+    /// The number of events since the request.
+    var sinceCount: Int { since.count }
 
     mutating func advance<OwnCommand>(_ input: FeatureInput<OwnCommand>, _ plan: Plan, now: Int) -> Step {
         switch input {

@@ -76,7 +76,7 @@ public struct NotificationsMachine: ShownMachine {
             list.countMax = NotificationsList.list.storedMax
             remember(list.stored.map(\.id))
             (isWhole, isCut) = (list.next == nil, false)
-            for event in step.since { apply(event.event, now: event.now) }
+            ListMachine<NotificationsRules>.applySince(step, to: &self, \.list) { $0.apply($1.event, now: $1.now) }
         }
         switch input {
         case .event(let event): actions += handle(event, now: now)

@@ -32,7 +32,7 @@ public struct RequestsMachine: ShownMachine {
         var actions = step.actions
         if let answer = step.answer {
             list.take(answer.page())
-            for event in step.since { handle(event.event, now: event.now) }
+            ListMachine<RequestsRules>.applySince(step, to: &self, \.list) { $0.handle($1.event, now: $1.now) }
             show()
             if isSeeingPending { actions += see() }
             isSeeingPending = false

@@ -24,8 +24,18 @@ export interface PendingWrite<Change> {
   at: string;
 }
 
+/** A write that was answered while the list is fetched. The page may be older than the answer.
+ * `place`: the number of events since the request. */
+export interface SettledWrite<Change> {
+  write: PendingWrite<Change>;
+  body: JSONValue;
+  isGone: boolean;
+  place: number;
+}
+
 export interface WrittenState<Item, Change> extends ListState<Item> {
   pending: PendingWrite<Change>[];
+  settled?: SettledWrite<Change>[];
   count: number;
 }
 
@@ -64,8 +74,18 @@ export function advance<Item, State extends ListState<Item>, Change>(
   if (step.body) {
     next = rules.take ? rules.take(next, step.body, held)
       : { ...next, stored: step.body.items, next: step.body.next ?? null };
-    for (const one of step.since) next = apply(rules, next, one).state;
+    const settled = (held as Partial<WrittenState<Item, Change>>).settled ?? [];
+    const confirmSettled = (isMeant: (place: number) => boolean) => {
+      for (const one of settled) if (isMeant(one.place)) next = { ...next, stored: confirm(rules, next, one) };
+    };
+    step.since.forEach((one, index) => {
+      confirmSettled((place) => place === index);
+      next = apply(rules, next, one).state;
+    });
+    confirmSettled((place) => place >= step.since.length);
   }
+  const isAnswered = held.loading.isLoading && input.type === "answer" && input.as === as;
+  if (isAnswered && Object.hasOwn(next, "settled")) next = Object.assign({}, next, { settled: [] });
   const actions: StoreAction[] = [...step.actions];
   return { state: next, actions, isTaken: Boolean(step.body) };
 }
@@ -194,13 +214,22 @@ export function settle<Item, State extends WrittenState<Item, Change>, Change>(
   const write = state.pending.find((one) => one.as === as);
   if (!write) return null;
   const left = { ...state, pending: state.pending.filter((one) => one !== write) };
-  const { answer = "", members, missing } = (rules.list.writes ?? {})[write.write];
-  const isGone = status === 404 && missing === "remove";
+  const isGone = status === 404 && (rules.list.writes ?? {})[write.write].missing === "remove";
   if (!isTaken(status) && !isGone) return { state: left, actions: [refused(rules.list, write.ids, input)] };
-  const stored = isGone ? left.stored.filter((item) => !write.ids.includes(key(rules.list, item)))
-    : body?.[answer] ? put(rules, left, body[answer])
-      : overlaid(rules, left.stored, members && body ? { ...write, set: picked(body, members) } : write);
-  return { state: { ...left, stored }, actions: badgesEvent(body) };
+  const { isLoading, since } = state.loading;
+  const one = { write, body, isGone, place: since.length };
+  const settled = isLoading ? { settled: [...state.settled ?? [], one] } : {};
+  return { state: { ...left, ...settled, stored: confirm(rules, left, one) }, actions: badgesEvent(body) };
+}
+
+/** Returns the items with an answered write. */
+function confirm<Item, State extends ListState<Item>, Change>(
+  rules: Rules<Item, State, Change>, state: State, { write, body, isGone }: SettledWrite<Change>,
+): Item[] {
+  const { answer = "", members } = (rules.list.writes ?? {})[write.write];
+  if (isGone) return state.stored.filter((item) => !write.ids.includes(key(rules.list, item)));
+  if (body?.[answer]) return put(rules, state, body[answer]);
+  return overlaid(rules, state.stored, members && body ? { ...write, set: picked(body, members) } : write);
 }
 
 /** Reports a refusal to the app. */

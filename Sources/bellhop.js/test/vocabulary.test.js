@@ -101,7 +101,8 @@ const differences = {
   ],
   "Lists and filters are values in Swift, with methods of their own.": [
     "functions filters swift: initial lifecycle update",
-    "functions list swift: find initial kept list merge newName plan remove",
+    "functions list swift: applySince confirmSettled find initial kept list merge newName plan remove",
+    "functions loading swift: sinceCount",
     "fields list swift: path rules countMax",
   ],
   "A Swift enum has functions of its own.": [

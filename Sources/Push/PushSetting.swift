@@ -75,6 +75,14 @@ public struct PushSettingValues {
         }
     }
 
+    /// Requires the setting that turns a provider on, if another one of it is set.
+    public func requireFirst(of settings: [PushSetting]) throws {
+        guard let first = settings.first, texts[first.name] == nil,
+            let other = settings.first(where: { texts[$0.name] != nil })
+        else { return }
+        throw other.mistake("needs \(first.name), which is missing")
+    }
+
     /// Returns the text of a setting.
     ///
     /// - Parameter meaning: What the text is, if another setting needs it.

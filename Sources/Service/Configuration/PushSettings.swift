@@ -37,6 +37,9 @@ struct PushSettings: Sendable {
         allowsPrivate = settings.pushPrivate
         certificates = settings.pushCertificates
         timeoutSeconds = settings.pushTimeoutSeconds
+        if let certificates, (try? Self.contents(of: certificates)) == nil {
+            throw settings.$pushCertificates.mistake("names \(certificates), which cannot be read")
+        }
         providers = try Self.providers(settings)
         guard !settings.pushKeys.isEmpty else {
             guard providers.isEmpty else {
@@ -64,7 +67,10 @@ struct PushSettings: Sendable {
         let values = PushSettingValues(
             Dictionary(uniqueKeysWithValues: texts), allowsPrivate: settings.pushPrivate, read: contents)
         do {
-            return try PushProviders.all.compactMap { try $0.init(values) }
+            return try PushProviders.all.compactMap { provider in
+                try values.requireFirst(of: provider.settings)
+                return try provider.init(values)
+            }
         } catch let mistake as PushSetting.Mistake {
             guard let key = keys.first(where: { $0.name == mistake.setting }) else { throw mistake }
             throw key.mistake(mistake.problem)

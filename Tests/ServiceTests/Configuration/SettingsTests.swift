@@ -33,7 +33,7 @@ import Testing
     @Test func everyMistake_namesItsSetting_andItsVariable() {
         let free: Set = [
             "host", "appName", "jwtSecret", "jwks", "jwtIssuer", "jwtAudience", "changesSecret",
-            "consoleTokens", "apnsKeyId", "apnsTeam", "apnsTopic", "pushHosts", "pushCertificates",
+            "consoleTokens",
         ]
         for key in Settings.catalog where !free.contains(key.name) && !key.name.hasPrefix("claim") {
             let text = mistake([key.name: "no such thing"].merging(["jwtSecret": TestService.secret]) { $1 })

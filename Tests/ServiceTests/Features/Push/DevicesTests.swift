@@ -186,7 +186,7 @@ import Values
     }
 
     @Test func config_showsThePublicKey_andThePlatforms() async throws {
-        let probe = try PushProbe(["fcmAccount": ""])
+        let probe = try PushProbe(["fcmAccount": "", "fcmURL": ""])
         let push = try await probe.service.call("GET", "/v1/config", as: .user("ada")).json["push"]
         #expect(push["enabled"] == true && push["platforms"] == ["apns", "webpush"])
         #expect(push["webPushKey"].string?.utf8.count == 87)
@@ -223,6 +223,12 @@ import Values
             (
                 ["vapidKey": RFC4648.encodeURL(PrivateKey().scalar ?? [])],
                 "vapidContact (BELLHOP_VAPID_CONTACT): must be mailto:"
+            ),
+            (["apnsTeam": "T1"], "apnsTeam (BELLHOP_APNS_TEAM): needs apnsKey, which is missing"),
+            (["pushHosts": "push.example"], "pushHosts (BELLHOP_PUSH_HOSTS): needs vapidKey, which is missing"),
+            (
+                ["pushCertificates": "/none.pem"],
+                "pushCertificates (BELLHOP_PUSH_CERTIFICATES): names /none.pem, which cannot be read"
             ),
             (["vapidKey": "AAAA"], "vapidKey (BELLHOP_VAPID_KEY): must be a private key of P-256"),
             (["pushContent": "some"], "pushContent (BELLHOP_PUSH_CONTENT): some is not one of generic, full"),

@@ -4,11 +4,16 @@ import Values
 
 /// The statements of the sender.
 extension Outbox {
-    /// The first waiting message of the lane `l`.
-    private static let first: SQL = """
-        (SELECT q.number FROM \(allMessages) AS q
+    /// A value of the first waiting message of the lane `l`.
+    ///
+    /// It may be selected, but must not be the condition of a join: under row-level security PostgreSQL would read the
+    /// whole table for such a condition.
+    private static func first(_ value: SQL) -> SQL {
+        """
+        (SELECT \(value) FROM \(allMessages) AS q
         WHERE q.state = 0 AND q.tenant = l.tenant AND q.lane = l.lane ORDER BY q.due_at, q.number LIMIT 1)
         """
+    }
 
     // MARK: Due lanes
 
@@ -25,7 +30,7 @@ extension Outbox {
         var nextAt = Timestamp(microseconds: 0)
     }
 
-    private static let isEarly: SQL = "CASE WHEN o.due_at < o.patient_until THEN 1 ELSE 0 END"
+    private static let isEarly: SQL = "CASE WHEN q.due_at < q.patient_until THEN 1 ELSE 0 END"
 
     /// Returns the routes on which something waits.
     static func routes(in db: DatabaseConnection) throws -> [String] {
@@ -92,11 +97,8 @@ extension Outbox {
         let order: SQL = latestFirst ? "l.next_at DESC, l.id DESC" : "l.next_at, l.id"
         return try db.rows(
             """
-            SELECT l.id, l.tenant, o.user_id, \(isEarly), l.failures, l.next_at FROM (
-                SELECT l.id, l.tenant, l.lane, l.next_at, l.failures FROM \(allLanes) AS l
-                WHERE \(condition) ORDER BY \(order) LIMIT \(limit)) AS l
-            LEFT JOIN \(allMessages) AS o ON o.number = \(first)
-            ORDER BY \(order)
+            SELECT l.id, l.tenant, \(first("q.user_id")), coalesce(\(first(isEarly)), 0), l.failures, l.next_at
+            FROM \(allLanes) AS l WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
             """
         ) { row in
             let (tenant, userId) = (try row.id(1) as ID<Tenant>, try row.optionalID(2) as ID<User>?)
@@ -211,26 +213,53 @@ extension Outbox {
         _ ids: [Int], at now: Timestamp, isDue: Bool, in db: DatabaseConnection
     ) throws -> [Opened] {
         let dueCondition: SQL = isDue ? "l.next_at <= \(now)" : "(l.lease = 0 OR l.next_at <= \(now))"
-        return try db.rows(
+        let lanes = try db.rows(
             """
-            SELECT l.id, l.tenant, l.lane, l.route, l.failures, \(isEarly), o.number, o.user_id, o.device_id, o.type,
-                o.subject, o.id, o.data, o.attempts, o.version, o.created_at, o.gives_up_at, o.due_at
-            FROM \(allLanes) AS l LEFT JOIN \(allMessages) AS o ON o.number = \(first)
-            WHERE \(SQL.all(["l.id IN \(values: ids)", dueCondition])) ORDER BY o.number
+            SELECT l.id, l.tenant, l.lane, l.route, l.failures, \(first("q.number")) FROM \(allLanes) AS l
+            WHERE \(SQL.all(["l.id IN \(values: ids)", dueCondition]))
             """
         ) { row in
-            guard let number = try row.optionalInteger(6) else {
-                return Opened(id: try row.integer(0), head: nil, dueAt: nil, isEarly: false)
-            }
-            let attempt = OutboxAttempt(
-                number: number, laneId: try row.integer(0), tenant: try row.id(1),
-                lane: OutboxLane(name: try row.text(2), route: try row.text(3)), userId: try row.optionalID(7),
-                device: try row.optionalText(8) ?? "", type: try row.text(9), subject: try row.text(10),
-                id: try row.text(11), data: try row.bytes(12), attempt: try row.integer(13) + 1,
-                failures: try row.integer(4), version: try row.integer(14), createdAt: try row.moment(15),
-                givesUpAt: try row.moment(16))
-            return Opened(id: attempt.laneId, head: attempt, dueAt: try row.moment(17), isEarly: try row.bool(5))
+            OpenedLane(
+                id: try row.integer(0), tenant: try row.id(1), name: try row.text(2), route: try row.text(3),
+                failures: try row.integer(4), first: try row.optionalInteger(5))
         }
+        let byFirst = Dictionary(lanes.compactMap { lane in lane.first.map { ($0, lane) } }) { $1 }
+        let opened = try heads(of: byFirst, in: db)
+        let full = Set(opened.map(\.id))
+        return opened
+            + lanes.filter { !full.contains($0.id) }.map { Opened(id: $0.id, head: nil, dueAt: nil, isEarly: false) }
+    }
+
+    private static func heads(of lanes: [Int: OpenedLane], in db: DatabaseConnection) throws -> [Opened] {
+        if lanes.isEmpty { return [] }
+        let found: [Opened?] = try db.rows(
+            """
+            SELECT q.number, \(isEarly), q.user_id, q.device_id, q.type, q.subject, q.id, q.data, q.attempts, q.version,
+                q.created_at, q.gives_up_at, q.due_at
+            FROM \(allMessages) AS q WHERE q.number IN \(values: lanes.keys.sorted()) AND q.state = 0 ORDER BY q.number
+            """
+        ) { row in
+            guard let lane = lanes[try row.integer(0)] else { return nil }
+            let attempt = OutboxAttempt(
+                number: try row.integer(0), laneId: lane.id, tenant: lane.tenant,
+                lane: OutboxLane(name: lane.name, route: lane.route), userId: try row.optionalID(2),
+                device: try row.optionalText(3) ?? "", type: try row.text(4), subject: try row.text(5),
+                id: try row.text(6), data: try row.bytes(7), attempt: try row.integer(8) + 1,
+                failures: lane.failures, version: try row.integer(9), createdAt: try row.moment(10),
+                givesUpAt: try row.moment(11))
+            return Opened(id: lane.id, head: attempt, dueAt: try row.moment(12), isEarly: try row.bool(1))
+        }
+        return found.compactMap(\.self)
+    }
+
+    private struct OpenedLane {
+        let id: Int
+        let tenant: ID<Tenant>
+        let name: String
+        let route: String
+        let failures: Int
+        /// The number of its first message; nil without one.
+        let first: Int?
     }
 
     private static func hold(

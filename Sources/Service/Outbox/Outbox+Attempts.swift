@@ -91,16 +91,19 @@ extension Outbox {
         return (found.filter(\.isEarly), next)
     }
 
-    private static func lookedAt(
-        _ condition: SQL, latestFirst: Bool = false, limit: Int, in db: DatabaseConnection
-    ) throws -> [Due] {
+    /// The lanes that satisfy a condition, in the order of their times.
+    static func look(_ condition: SQL, latestFirst: Bool = false, limit: Int) -> SQL {
         let order: SQL = latestFirst ? "l.next_at DESC, l.id DESC" : "l.next_at, l.id"
-        return try db.rows(
-            """
+        return """
             SELECT l.id, l.tenant, \(first("q.user_id")), coalesce(\(first(isEarly)), 0), l.failures, l.next_at
             FROM \(allLanes) AS l WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
             """
-        ) { row in
+    }
+
+    private static func lookedAt(
+        _ condition: SQL, latestFirst: Bool = false, limit: Int, in db: DatabaseConnection
+    ) throws -> [Due] {
+        try db.rows(look(condition, latestFirst: latestFirst, limit: limit)) { row in
             let (tenant, userId) = (try row.id(1) as ID<Tenant>, try row.optionalID(2) as ID<User>?)
             return Due(
                 id: try row.integer(0), tenant: tenant, owner: userId.map { Owner(tenant: tenant, userId: $0) },
@@ -213,12 +216,7 @@ extension Outbox {
         _ ids: [Int], at now: Timestamp, isDue: Bool, in db: DatabaseConnection
     ) throws -> [Opened] {
         let dueCondition: SQL = isDue ? "l.next_at <= \(now)" : "(l.lease = 0 OR l.next_at <= \(now))"
-        let lanes = try db.rows(
-            """
-            SELECT l.id, l.tenant, l.lane, l.route, l.failures, \(first("q.number")) FROM \(allLanes) AS l
-            WHERE \(SQL.all(["l.id IN \(values: ids)", dueCondition]))
-            """
-        ) { row in
+        let lanes = try db.rows(laneHeads(.all(["l.id IN \(values: ids)", dueCondition]))) { row in
             OpenedLane(
                 id: try row.integer(0), tenant: try row.id(1), name: try row.text(2), route: try row.text(3),
                 failures: try row.integer(4), first: try row.optionalInteger(5))
@@ -250,6 +248,13 @@ extension Outbox {
             return Opened(id: lane.id, head: attempt, dueAt: try row.moment(12), isEarly: try row.bool(1))
         }
         return found.compactMap(\.self)
+    }
+
+    /// Lanes, and the numbers of their first messages.
+    static func laneHeads(_ condition: SQL) -> SQL {
+        """
+        SELECT l.id, l.tenant, l.lane, l.route, l.failures, \(first("q.number")) FROM \(allLanes) AS l WHERE \(condition)
+        """
     }
 
     private struct OpenedLane {

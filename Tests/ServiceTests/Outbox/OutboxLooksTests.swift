@@ -26,6 +26,20 @@ import Values
             """)
     }
 
+    /// The plans of the service's own login, whose statements row-level security changes.
+    @Test func looks_readNoWholeTable() async throws {
+        let service = try TestService.start()
+        let statements = [
+            Outbox.look("l.route = \("apns") AND l.next_at <= \(9)", limit: 2),
+            Outbox.look("l.route = \("apns") AND l.next_at <= \(9)", latestFirst: true, limit: 2),
+            Outbox.laneHeads("l.id IN (\(1), \(2))"),
+        ]
+        for statement in statements {
+            let plan = try service.app.store.read { try $0.queryPlan(statement) }.joined(separator: "\n")
+            #expect(plan.contains("outbox_order") && !plan.contains("SCAN") && !plan.contains("Seq Scan"), "\(plan)")
+        }
+    }
+
     /// A full look of lanes with other messages, all of one time, stands before an early one.
     @Test func earlyMessages_areFound_behindMoreLanesThanOneLookReads() async throws {
         let service = try TestService.start()

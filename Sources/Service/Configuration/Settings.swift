@@ -108,6 +108,11 @@ public final class Settings: @unchecked Sendable {
         .tokens, "Maximum lifetime of a backend's token in days; 3660 for Supabase's service_role key (ten years).",
         default: Limits.tokenDays, in: 1...36_500)
     public var serviceTokenDays: Int
+    @Setting(
+        .tokens,
+        "Keys of backends as NAME:KEY[:tenant=ID][:can=notify+publish], separated by commas (Docs/how-to/backends.md).",
+        isSecret: true, parse: ServiceKeyList.read)
+    var serviceKeys: [ServiceKey]
     /// How long streams stay open at a replica that is cut off from the database (see `RevocationList.trusted`).
     @Setting(
         .tokens, "PostgreSQL: seconds without the database after which a replica ends its streams.",
@@ -401,6 +406,7 @@ public final class Settings: @unchecked Sendable {
             .role: claimRole, .tenant: claimTenant, .student: claimStudent, .classes: claimClasses,
             .children: claimChildren, .shops: claimShops, .tier: claimTier,
         ]
+        try requireOwnServiceKeys()
         webhook = try WebhookSettings(self)
         push = try PushSettings(self)
         traces = TraceSettings(self)

@@ -15,6 +15,7 @@ final class Authenticator: Sendable {
     }
 
     private let claims: Claims
+    private let serviceKeys: ServiceKeys
     private let clock: Clock
     let limiter: RateLimiter
     private let revocations: RevocationList
@@ -37,7 +38,7 @@ final class Authenticator: Sendable {
         scoped: @escaping @Sendable (Caller) -> Caller, seen: @escaping @Sendable (Caller) -> Void = { _ in },
         metrics: MetricsRegistry, logger: Logger
     ) throws {
-        claims = Claims(settings: settings)
+        (claims, serviceKeys) = (Claims(settings: settings), ServiceKeys(settings))
         ignored = IgnoredClaims(settings, metrics: metrics, logger: logger)
         (self.seen, self.logger) = (seen, logger)
         self.clock = clock
@@ -83,6 +84,7 @@ final class Authenticator: Sendable {
 
     /// Verifies a token that is not known yet, and returns its caller.
     private func read(_ token: UnsafeBufferPointer<UInt8>, at now: Timestamp) throws(Failure) -> Verdict<Caller> {
+        if let backend = serviceKeys.caller(of: token) { return .known(backend) }
         switch try verify(token) {
         case .pending(let start): return .pending(start)
         case .known(let (payload, signer)):
@@ -152,6 +154,9 @@ extension Authenticator {
         .get()
     }
 
+    /// What opening and renewing a stream requires of a backend.
+    static let streamCapability = Capability.read
+
     /// Admits a stream, whose token may be in a header, a cookie or a body. Opening a stream counts as a request;
     /// otherwise a client that reconnects in a loop would not be limited.
     ///
@@ -164,6 +169,7 @@ extension Authenticator {
         let rate = principal.allowance?.take(at: clock.now())
         note(principal, rate)
         if let rate, !rate.isAllowed { throw .rateLimited(rate) }
+        try Self.streamCapability.require(principal.caller)
         return verdict
     }
 

@@ -19,6 +19,10 @@ struct Claims: Sendable {
     }
 
     let settings: Settings
+    /// The ids of backends, which no user has.
+    private let reservedNames: Set<String>
+
+    init(settings: Settings) { (self.settings, reservedNames) = (settings, settings.backendNames) }
 
     /// - Throws: `unauthenticated`, with the token's fault.
     func caller(of payload: JSONValue, signedBy signer: Signer, at now: Timestamp) throws(Failure) -> Caller {
@@ -38,7 +42,7 @@ struct Claims: Sendable {
                     + "\(subject.utf8.count) bytes.")
         }
         // A user whose id equals a backend's name must not find the data stored under that name.
-        guard isService || !Caller.serviceNames.contains(subject) else {
+        guard isService || !reservedNames.contains(subject) else {
             throw Self.refusal("The token's sub is reserved for backends.")
         }
         guard !ID<User>(subject).isOfErased else {

@@ -19,6 +19,7 @@ struct KeyCheck {
                         "correct \(Settings.variable(\.$jwks)), or check the issuer"))
             }
         }
+        if !settings.serviceKeys.isEmpty { report(.good("keys", Self.summary(of: settings.serviceKeys))) }
         let unset = [settings.$jwtIssuer, settings.$jwtAudience].filter { $0.wrappedValue == nil }
         if settings.jwks != nil, !unset.isEmpty {
             let names = unset.map(\.variable).joined(separator: " and ")
@@ -27,6 +28,20 @@ struct KeyCheck {
                     "keys", "every token of the issuer is accepted, including tokens for other services",
                     "set \(names)"))
         }
+    }
+
+    /// Returns the names of backends' keys, with their limits. A name with two keys is being rotated.
+    static func summary(of keys: [ServiceKey]) -> String {
+        let backends = Dictionary(grouping: keys, by: \.name).sorted { $0.key < $1.key }.map { name, keys in
+            let key = keys[0]
+            let names = key.capabilities.map { held in Capability.allCases.filter(held.contains).map(\.rawValue) }
+            let limits = [
+                key.tenant.map { "tenant \($0)" } ?? "all tenants", names?.joined(separator: "+") ?? "all capabilities",
+                keys.count > 1 ? "\(keys.count) keys" : nil,
+            ]
+            return "\(name) (\(limits.compactMap(\.self).joined(separator: ", ")))"
+        }
+        return "service keys: \(backends.joined(separator: "; "))"
     }
 
     static func findings(of set: KeySet) -> [Finding] {

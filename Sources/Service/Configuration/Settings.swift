@@ -137,6 +137,11 @@ public final class Settings: @unchecked Sendable {
         .tokens, "Maximum lifetime of a backend's token in days; 3660 for Supabase's service_role key (ten years).",
         default: Limits.tokenDays, in: 1...36_500)
     public var serviceTokenDays: Int
+    @Setting(
+        .tokens,
+        "Keys of backends as NAME:KEY[:tenant=ID][:can=notify+publish], separated by commas (Docs/how-to/backends.md).",
+        isSecret: true, parse: ServiceKeyList.read)
+    var serviceKeys: [ServiceKey]
     /// How long streams stay open at a replica that is cut off from the database (see `RevocationList.trusted`).
     @Setting(
         .tokens, "PostgreSQL: seconds without the database after which a replica ends its streams.",
@@ -159,6 +164,10 @@ public final class Settings: @unchecked Sendable {
     @Setting(
         .tokens, "Claims with the id of the session.", default: "session_id,sid", part: SettingRule.claim)
     var claimSession: [ClaimPath]
+    @Setting(
+        .tokens, "Claims with the capabilities of a backend (Docs/how-to/backends.md); without them, it has all.",
+        default: "app_metadata.capabilities", part: SettingRule.claim)
+    var claimCapabilities: [ClaimPath]
     @Setting(
         .tokens, "Claims with the tenant; without them, the tenant is default.",
         default: "app_metadata.tenant,app_metadata.school_id", part: SettingRule.claim)
@@ -383,7 +392,7 @@ public final class Settings: @unchecked Sendable {
 
     /// The contents of a token for which settings name claims.
     public enum Claim: Sendable, CaseIterable {
-        case user, role, tenant, session, student, classes, children, shops, tier
+        case user, role, tenant, session, capabilities, student, classes, children, shops, tier
 
         /// The setting that names its claims.
         var setting: KeyPath<Settings, Setting<[ClaimPath]>> {
@@ -392,6 +401,7 @@ public final class Settings: @unchecked Sendable {
             case .role: \.$claimRole
             case .tenant: \.$claimTenant
             case .session: \.$claimSession
+            case .capabilities: \.$claimCapabilities
             case .student: \.$claimStudent
             case .classes: \.$claimClasses
             case .children: \.$claimChildren
@@ -440,6 +450,7 @@ public final class Settings: @unchecked Sendable {
         if !consoleTokens.isEmpty, !host.isLoopbackHost {
             throw $consoleTokens.mistake("are only for development: host must be a loopback address, not \(host)")
         }
+        try requireOwnServiceKeys()
         webhook = try WebhookSettings(self)
         push = try PushSettings(self)
         traces = TraceSettings(self)

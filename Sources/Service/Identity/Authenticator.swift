@@ -25,6 +25,7 @@ final class Authenticator: Sendable {
 
     private let authorities: [Authority]
     private let bytesMax: Int
+    private let serviceKeys: ServiceKeys
     private let clock: Clock
     let limiter: RateLimiter
     private let revocations: RevocationList
@@ -47,6 +48,7 @@ final class Authenticator: Sendable {
     ) throws {
         bytesMax = settings.jwtBytes
         warnings = ClaimWarnings(metrics: metrics, logger: logger)
+        serviceKeys = ServiceKeys(settings)
         (self.seen, self.logger) = (seen, logger)
         self.clock = clock
         self.revocations = revocations
@@ -110,6 +112,7 @@ final class Authenticator: Sendable {
 
     /// Verifies a token that is not known yet, and returns its caller.
     private func read(_ token: UnsafeBufferPointer<UInt8>, at now: Timestamp) throws(Failure) -> Verdict<Caller> {
+        if let backend = serviceKeys.caller(of: token) { return .known(backend) }
         switch try verify(token) {
         case .pending(let start): return .pending(start)
         case .known(let (payload, signer, claims)):
@@ -212,6 +215,9 @@ extension Authenticator {
         .get()
     }
 
+    /// What opening and renewing a stream requires of a backend.
+    static let streamCapability = Capability.read
+
     /// Admits a stream, whose token may be in a header, a cookie or a body. Opening a stream counts as a request;
     /// otherwise a client that reconnects in a loop would not be limited.
     ///
@@ -224,6 +230,7 @@ extension Authenticator {
         let rate = principal.allowance?.take(at: clock.now())
         note(principal, rate)
         if let rate, !rate.isAllowed { throw .rateLimited(rate) }
+        try Self.streamCapability.require(principal.caller)
         return verdict
     }
 

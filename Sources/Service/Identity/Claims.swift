@@ -20,6 +20,12 @@ struct Claims: Sendable {
 
     let settings: Settings
     let rules: IssuerRules
+    /// The ids of backends, which no user has.
+    private let reservedNames: Set<String>
+
+    init(settings: Settings, rules: IssuerRules) {
+        (self.settings, self.rules, reservedNames) = (settings, rules, settings.backendNames)
+    }
 
     /// - Throws: `unauthenticated`, with the token's fault.
     func caller(of payload: JSONValue, signedBy signer: Signer, at now: Timestamp) throws(Failure) -> Caller {
@@ -35,7 +41,8 @@ struct Claims: Sendable {
         let tenant = ID<Tenant>(named ?? "default")
         return Caller(
             tenant: tenant, userId: ID(subject), role: role, isService: isService,
-            spansTenants: isService && named == nil, isAnonymous: isAnonymous, tier: try text(payload, .tier),
+            spansTenants: isService && named == nil,
+            capabilities: isService ? try capabilities(of: payload, in: named) : nil, isAnonymous: isAnonymous, tier: try text(payload, .tier),
             scope: Scope(tenant: tenant, keys: try keys(payload, subject: subject, role: role, isService: isService)),
             tokenId: try identifier(members["jti"], "jti"), sessionId: try session(of: payload),
             issuedAt: issuedAt, expiresAt: expiresAt)
@@ -56,7 +63,7 @@ struct Claims: Sendable {
             throw Self.refusal("The token's client_id is invalid.")
         }
         // A user whose id equals a backend's name must not find the data stored under that name.
-        guard isService || !Caller.serviceNames.contains(subject) else {
+        guard isService || !reservedNames.contains(subject) else {
             throw Self.refusal("The token's user id is reserved for backends.")
         }
         guard !ID<User>(subject).isOfErased else {
@@ -236,6 +243,13 @@ struct Claims: Sendable {
         }
     }
 
+    /// Returns what a backend may do; nil for everything. Other words of the claim, such as those of a scope, do not
+    /// count: a backend whose claim has no capability may do nothing.
+    private func capabilities(of payload: JSONValue, in tenant: String?) throws(Failure) -> Set<Capability>? {
+        guard let (value, path) = try value(payload, .capabilities, in: tenant) else { return nil }
+        return Set(try names(in: value, path, of: tenant).compactMap { Capability(word: $0) })
+    }
+
     /// Whether a member of an object of roles counts. Some issuers name below it the organizations that it is for.
     ///
     /// - Throws: for a text or a number: the object has another meaning than names of roles.
@@ -346,9 +360,9 @@ extension Claims {
 
     /// Returns the meanings whose claims an operator has named, and whether the payload has one of them.
     func found(in payload: JSONValue, of caller: Caller) -> [(meaning: Settings.Claim, isFound: Bool)] {
-        // A backend needs no such claim.
+        // A backend needs no such claim, and only backends have capabilities.
         guard !caller.isService else { return [] }
-        return rules.named.map { ($0, ((try? value(payload, $0, in: caller.tenant.text)) ?? nil) != nil) }
+        return rules.named.subtracting([.capabilities]).map { ($0, ((try? value(payload, $0, in: caller.tenant.text)) ?? nil) != nil) }
     }
 
     /// Returns the organization that a payload names, if its caller's tenant is the default one because no claim names

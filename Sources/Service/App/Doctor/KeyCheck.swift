@@ -6,6 +6,7 @@ struct KeyCheck {
 
     func examine(_ report: (Finding) -> Void) async {
         for rules in settings.issuers { await examine(rules, report) }
+        if !settings.serviceKeys.isEmpty { report(.good("keys", Self.summary(of: settings.serviceKeys))) }
     }
 
     private func examine(_ rules: IssuerRules, _ report: (Finding) -> Void) async {
@@ -43,6 +44,20 @@ struct KeyCheck {
                 do several organizations share \(rules.name)? Then set \(Settings.variable(\.$claimTenant)) (\(claims), …): \
                 without it, all users are in one tenant
                 """))
+    }
+
+    /// Returns the names of backends' keys, with their limits. A name with two keys is being rotated.
+    static func summary(of keys: [ServiceKey]) -> String {
+        let backends = Dictionary(grouping: keys, by: \.name).sorted { $0.key < $1.key }.map { name, keys in
+            let key = keys[0]
+            let names = key.capabilities.map { held in Capability.allCases.filter(held.contains).map(\.rawValue) }
+            let limits = [
+                key.tenant.map { "tenant \($0)" } ?? "all tenants", names?.joined(separator: "+") ?? "all capabilities",
+                keys.count > 1 ? "\(keys.count) keys" : nil,
+            ]
+            return "\(name) (\(limits.compactMap(\.self).joined(separator: ", ")))"
+        }
+        return "service keys: \(backends.joined(separator: "; "))"
     }
 
     static func findings(of set: KeySet) -> [Finding] {

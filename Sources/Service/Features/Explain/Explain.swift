@@ -21,7 +21,7 @@ enum ExplainFeature {
     /// - Parameter parts: Nil lists the route without serving it.
     static func feature(_ parts: Parts?) -> Feature {
         let endpoint = Endpoint(
-            .post, "/v1/explain", access: .service, bodyBytesMax: ExplainLimits.bodyBytesMax,
+            .post, "/v1/explain", access: .service, needs: .read, bodyBytesMax: ExplainLimits.bodyBytesMax,
             Endpoint.serving(parts, explain))
         return Feature(name: "explain", endpoints: [endpoint])
     }

@@ -112,7 +112,7 @@ export interface Given {
 }
 
 /** Returns the service's digest of the rights of a token; rejects if the service cannot be asked. */
-export type Identify = (token: string, read: Partial<IdentityState>) => Promise<string | null>;
+export type Identify = (token: string, read: Partial<IdentityState>) => Promise<string | null | undefined>;
 
 /** A message of a tab to the holder; `from` is the tab. */
 export type TabMessage = { from: string } & (
@@ -196,7 +196,7 @@ export interface BellState {
   token?: ReturnType<typeof tokens>;
   owner: Owner;
   /** The last answer of the service to the question for a token's identity. */
-  known?: { claims: string; identity: string | null };
+  known?: { claims: string; identity?: string | null; userId?: string | null };
   /** The stream, of this tab or of all. */
   line?: Line;
   /** The id of the last live stream. */

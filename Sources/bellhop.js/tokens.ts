@@ -20,7 +20,8 @@ const askMsMax = 30_000;
 interface TokenParts {
   provider: Provider;
   clock: Clock;
-  user?: string | null;
+  /** The user that the app has named. A stream names none: the bell compares the users of its tokens. */
+  name?: string | null;
   /** The identity that every token must have. */
   identity?: string | null;
   /** Asks the service for the identity of a token. */
@@ -32,7 +33,7 @@ interface TokenParts {
 }
 
 export function tokens(
-  { provider, clock, user = null, identity = null, identify, onUser, onRenew, onReconnect }: TokenParts,
+  { provider, clock, name: user = null, identity = null, identify, onUser, onRenew, onReconnect }: TokenParts,
 ) {
   let waiting: ((token: string | null) => void)[] = [];
   /** The service's answer because of which there is no token. */
@@ -62,7 +63,9 @@ export function tokens(
       const token = await provider({ fresh: spent !== null, spent, problem: it.get().refusal });
       checkToken(token);
       const read = claims(token);
-      it.receive({ type: "token", token, ...read, identity: await identify?.(token, read) });
+      // The service's answer may name another user than the token's subject.
+      const identity = await identify?.(token, read);
+      it.receive({ type: "token", token, ...read, identity });
     } catch (error) {
       ({ answer } = (error ?? {}) as Failure);
       const { token, problem } = (error ?? {}) as Failure;

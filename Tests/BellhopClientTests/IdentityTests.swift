@@ -53,6 +53,24 @@ import Testing
         }
     }
 
+    /// Some issuers have the stable id of a user in another claim than sub, and the service's settings name it.
+    @Test func user_isTheOneThatTheServiceNames() async throws {
+        let token = Self.jwt(["iss": "i", "sub": "pairwise", "oid": "o-ada"])
+        for user in [nil, "o-ada"] {
+            let others = Collected<String?>()
+            let tokens = Tokens(
+                .fixed(token), clock: clock.clock, user: user,
+                identify: { _ in
+                    let me: JSON = ["identity": "digest", "userId": "o-ada"]
+                    return ServiceAnswer(status: 200, headers: [:], body: me.data)
+                }, onUser: { other, _ in others.append(other) })
+            #expect(await tokens.get() == token)
+            #expect(tokens.user == "o-ada")
+            #expect(others.all.isEmpty)
+            tokens.close()
+        }
+    }
+
     /// A service that knows the tokens of an issuer, and counts its requests.
     private func service(_ issuer: JSON) throws -> ScriptedServer {
         var identities = [Self.jwt(issuer["payload"]): issuer["identity"].string ?? ""]

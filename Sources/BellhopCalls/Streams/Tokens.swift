@@ -246,18 +246,19 @@ package final class Tokens: Sendable {
         state.withLock { $0.claims = claims }
         noteArrival()
         let text = claims.claims ?? token
-        var (subject, named) = (claims.subject, identify == nil ? nil : identities.find(text))
-        if let identify, named == nil {
+        var known = identify == nil ? nil : identities.find(text)
+        if let identify, known == nil {
             let answer = await identify(token)
             let me = answer.json
-            named = answer.status == 200 ? me["identity"].string : nil
-            guard let named else { return refuse(token, answer) }
-            identities.keep(text, named)
-            subject = subject ?? me["userId"].string
+            guard answer.status == 200, let identity = me["identity"].string else { return refuse(token, answer) }
+            known = KnownClaims.Meaning(identity: identity, user: me["userId"].string)
+            identities.keep(text, known)
         }
+        // The service may take the user from another claim than the subject.
+        let user = known?.user ?? claims.subject
         // A fixed token is never replaced; the service reports when it has expired.
         let life = provider.isFixed ? nil : claims.lifeMilliseconds
-        receive(.token(token, subject: subject, identity: named, lifeMilliseconds: life))
+        receive(.token(token, subject: user, identity: known?.identity, lifeMilliseconds: life))
     }
 
     private func refuse(_ token: String, _ answer: ServiceAnswer) {
@@ -275,16 +276,23 @@ package final class Tokens: Sendable {
 package final class KnownClaims: Sendable {
     private static let countMax = 8
 
-    private let all = Guarded<[(claims: String, identity: String)]>([])
+    /// What the service says about a token.
+    package struct Meaning: Sendable {
+        package let identity: String
+        package let user: String?
+    }
+
+    private let all = Guarded<[(claims: String, meaning: Meaning)]>([])
 
     package init() {}
 
-    package func find(_ claims: String) -> String? { all.withLock { $0.first { $0.claims == claims }?.identity } }
+    package func find(_ claims: String) -> Meaning? { all.withLock { $0.first { $0.claims == claims }?.meaning } }
 
-    package func keep(_ claims: String, _ identity: String) {
+    package func keep(_ claims: String, _ meaning: Meaning?) {
+        guard let meaning else { return }
         all.withLock { all in
             all.removeAll { $0.claims == claims }
-            all = all.suffix(KnownClaims.countMax - 1) + [(claims, identity)]
+            all = all.suffix(KnownClaims.countMax - 1) + [(claims, meaning)]
         }
     }
 

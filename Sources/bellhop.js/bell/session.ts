@@ -23,7 +23,7 @@ export function signIn(it: BellState, name: string | null = it.options.user ?? n
   it.offline?.begin();
   const given = it.options.token;
   it.token = tokens({
-    clock: it.clock, user: name, provider: ({ fresh }) => typeof given === "string" ? given : given({ fresh }),
+    clock: it.clock, name, provider: ({ fresh }) => typeof given === "string" ? given : given({ fresh }),
     identify: (token, read) => identify(it, owner, token, read),
     // The app returned a token of another identity without signing in: one user must not see another user's state.
     onUser: (other) => signIn(it, other, false),
@@ -36,17 +36,19 @@ export function signIn(it: BellState, name: string | null = it.options.user ?? n
 
 /** Asks the service for the identity of a token, before anybody has the token. An answer holds for all tokens with the
  * same claims. */
-async function identify(it: BellState, owner: Owner, token: string, read: Partial<State>): Promise<string | null> {
+async function identify(it: BellState, owner: Owner, token: string, read: Partial<State>) {
   const claims = read.claims ?? token;
   owner.read = read;
-  if (it.known?.claims === claims) return it.known.identity;
-  show(it, owner, read);
-  const answer = await it.http.call("GET", "/v1/me", undefined, { Authorization: `Bearer ${token}` });
-  const { status, body } = answer;
-  if (status !== 200) throw noToken({ code: `http.${status}`, ...body, status }, { answer, token });
-  const { identity = null } = body ?? {};
-  it.known = { claims, identity };
-  return identity;
+  if (it.known?.claims !== claims) {
+    show(it, owner, read);
+    const answer = await it.http.call("GET", "/v1/me", undefined, { Authorization: `Bearer ${token}` });
+    const { status, body } = answer;
+    if (status !== 200) throw noToken({ code: `http.${status}`, ...body, status }, { answer, token });
+    it.known = { claims, ...body };
+  }
+  // The service may take the user from another claim than sub.
+  read.subject = it.known?.userId ?? read.subject;
+  return it.known!.identity;
 }
 
 /** The service opened a stream of another identity than it had said: its settings have changed meanwhile. */
@@ -145,10 +147,10 @@ export async function begin(it: BellState) {
   await token.get();
   await owner.shown;
   if (isOver()) return;
-  const { identity: digest } = token.state();
-  const { subject = null, holder = null, person = null } = owner.read ?? {};
-  it.user ??= subject;
-  if (digest) step(it, owner, { type: "identity", identity: digest, holder, person });
+  const { identity: digest, user } = token.state();
+  const { holder = null } = owner.read ?? {};
+  it.user ??= user;
+  if (digest) step(it, owner, { type: "identity", identity: digest, holder, person: personOf(it.user) });
   const { identity } = owner.session;
   token.receive({ type: "assume", identity });
   const name = nameOf(it, identity);

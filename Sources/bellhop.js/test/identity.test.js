@@ -108,3 +108,19 @@ for (const issuer of issuers) {
     await server.stop();
   });
 }
+
+// Some issuers have the stable id of a user in another claim than sub, and the service's settings name it.
+test("R-SCH-FR-001: the user is the one that the service names, not the token's sub", async () => {
+  const token = tokenOf({ iss: "i", sub: "pairwise", oid: "o-ada", iat: 1, exp: 4_102_444_800 });
+  const server = await streamServer({ "GET /v1/me": { body: { identity: "digest", userId: "o-ada" } } }, () => "digest");
+  const storage = memoryStorage();
+  for (const user of [undefined, "o-ada"]) {
+    let tokens = 0;
+    const bell = connect({ url: server.url, user, token: () => { tokens += 1; return token; }, storage, transport: "fetch" });
+    await until(() => bell.connection.get().status === "live");
+    assert.equal(bell.user, "o-ada");
+    assert.equal(tokens, 1);
+    bell.close();
+  }
+  await server.stop();
+});

@@ -112,8 +112,7 @@ import Yams
         let stream = try await service.listen(as: reader)
         let id = try #require(stream.ready.json["streamId"].string)
         for headers in [["Authorization": "Bearer \(key)"], ["Cookie": "bellhop_token=\(key)"]] {
-            let answer = try await service.call("GET", "/v1/stream", headers: headers)
-            #expect(answer.refusal == "403 insufficient_scope", "\(headers.keys)")
+            #expect(try await service.call("HEAD", "/v1/stream", headers: headers).status == 403, "\(headers.keys)")
         }
         let renewed = try await service.call("PUT", "/v1/streams/\(id)/token", as: reader, ["token": .string(key)])
         #expect(renewed.status == 422 && renewed.text.contains("requires the capability read"), "\(renewed.text)")

@@ -5,29 +5,45 @@ struct KeyCheck {
     init(_ settings: Settings) { self.settings = settings }
 
     func examine(_ report: (Finding) -> Void) async {
-        if let secret = settings.jwtSecret {
-            report(.good("keys", "the shared secret has \(secret.utf8.count) bytes"))
-        }
-        if let address = settings.jwks {
-            do {
-                for finding in Self.findings(of: try await SigningKeys.load(address)) { report(finding) }
-            } catch {
-                let reason = SigningKeys.reason(of: error)
-                report(
-                    .fault(
-                        "keys", "the key set is not usable: \(reason)",
-                        "correct \(Settings.variable(\.$jwks)), or check the issuer"))
-            }
-        }
+        for rules in settings.issuers { await examine(rules, report) }
         if !settings.serviceKeys.isEmpty { report(.good("keys", Self.summary(of: settings.serviceKeys))) }
-        let unset = [settings.$jwtIssuer, settings.$jwtAudience].filter { $0.wrappedValue == nil }
-        if settings.jwks != nil, !unset.isEmpty {
-            let names = unset.map(\.variable).joined(separator: " and ")
+    }
+
+    private func examine(_ rules: IssuerRules, _ report: (Finding) -> Void) async {
+        if let secret = rules.secret {
+            report(.good("keys", "the shared secret of \(rules.name) has \(secret.utf8.count) bytes"))
+        }
+        guard let source = rules.keys else { return }
+        do {
+            for finding in Self.findings(of: try await SigningKeys.load(source).set) { report(finding) }
+        } catch {
+            report(
+                .fault(
+                    "keys", "the keys of \(rules.name) are not usable: \(SigningKeys.reason(of: error))",
+                    """
+                    correct \(Settings.variable(\.$jwtIssuer)) or \(Settings.variable(\.$jwks)), or check the issuer
+                    """))
+        }
+        let unset = [
+            rules.issuer == nil ? Settings.variable(\.$jwtIssuer) : nil,
+            rules.audiences.isEmpty && rules.required.isEmpty
+                ? "\(Settings.variable(\.$jwtAudience)) or \(Settings.variable(\.$jwtRequire))" : nil,
+        ].compactMap(\.self)
+        if !unset.isEmpty {
             report(
                 .warning(
-                    "keys", "every token of the issuer is accepted, including tokens for other services",
-                    "set \(names)"))
+                    "keys", "every token of \(rules.name) is accepted, including tokens for other services",
+                    "set \(unset.joined(separator: " and "))"))
         }
+        guard rules.tenant == nil, !rules.named.contains(.tenant) else { return }
+        let claims = ClaimWarnings.organizations.prefix(4).map(\.text).joined(separator: ", ")
+        report(
+            .note(
+                "keys",
+                """
+                do several organizations share \(rules.name)? Then set \(Settings.variable(\.$claimTenant)) (\(claims), …): \
+                without it, all users are in one tenant
+                """))
     }
 
     /// Returns the names of backends' keys, with their limits. A name with two keys is being rotated.

@@ -74,7 +74,11 @@ enum ExplainFeature {
             members["iat"] = nil
             members["nbf"] = nil
             do throws(Failure) {
-                return try Claims(settings: call.settings).caller(
+                let issuers = call.settings.issuers
+                guard let rules = IssuerRules.of(members["iss"], among: issuers) ?? issuers.first else {
+                    throw Claims.notOurs("iss", members["iss"])
+                }
+                return try Claims(settings: call.settings, rules: rules).caller(
                     of: .object(members), signedBy: .nobody, at: call.now)
             } catch {
                 throw Failure.invalid("/claims", error.detail)

@@ -987,6 +987,7 @@ export interface Me {
   tokenId: string | null;
   sessionId: string | null;
   issuedAt: string | null;
+  /** The end of 9999 for a service key, which does not expire. */
   expiresAt: string;
 }
 

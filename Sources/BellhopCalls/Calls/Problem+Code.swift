@@ -125,7 +125,7 @@ extension Bellhop.Problem {
         /// 400: This request requires an Idempotency-Key.
         public static let idempotencyMissingKey = Code(rawValue: "idempotency.missing_key")
 
-        /// 403: The token's role does not permit this.
+        /// 403: The role of the token, or the capabilities of the backend, do not permit this.
         public static let insufficientScope = Code(rawValue: "insufficient_scope")
 
         /// 500: An internal error occurred. The service's log contains it under the request id.

@@ -40,6 +40,7 @@ extension Bellhop {
         public internal(set) var tokenId: String?
         public internal(set) var sessionId: String?
         public internal(set) var issuedAt: Date?
+        /// The end of 9999 for a service key, which does not expire.
         public internal(set) var expiresAt: Date
 
         public init(

@@ -3,7 +3,8 @@
 extension BellhopClient {
     /// Create a stream ticket
     ///
-    /// Returns a ticket that opens one stream of the caller within 30 seconds.
+    /// Returns a ticket that opens one stream of the caller within 30 seconds. A service key gets none (403): it opens
+    /// streams itself.
     ///
     /// `POST /v1/stream-tickets`
     @discardableResult

@@ -38,6 +38,11 @@ enum Limits {
     static let tokenDays = 90
     /// Seconds after which to retry a replica that is cut off. A proxy finds another replica sooner.
     static let revocationsRetrySeconds = 5
+    /// Service keys in the settings. All are compared with each token that is not known yet. Without this limit, forged
+    /// tokens would cost more than their reading.
+    static let serviceKeysMax = 100
+    /// Bytes of a service key. 32 hexadecimal digits are 128 random bits, which nobody can guess.
+    static let serviceKeyBytes = 32...512
     /// Keys of one key set. An issuer has a few; each costs memory and time at every refresh.
     static let signingKeysMax = 64
     /// Skipped keys of a set that are named in the log, with the reason. Without this limit, a set of a megabyte would

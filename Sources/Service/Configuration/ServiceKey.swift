@@ -25,10 +25,6 @@ struct ServiceKey: Sendable, Equatable {
 ///
 /// A fault names the place and never the text: with parts in a wrong order, any part may be the key.
 struct ServiceKeyList {
-    /// All are compared with each unknown token. Without this limit, forged tokens would cost more than their reading.
-    static let countMax = 100
-    /// 256 bits, if each byte is random.
-    private static let keyBytes = 32...512
     private static let nameBytesMax = 64
 
     /// Returns the keys of a setting; nil for a setting without a value.
@@ -50,7 +46,9 @@ struct ServiceKeyList {
             }
             keys.append(key)
         }
-        guard keys.count <= countMax else { throw Settings.Fault("has more than \(countMax) keys") }
+        guard keys.count <= Limits.serviceKeysMax else {
+            throw Settings.Fault("has more than \(Limits.serviceKeysMax) keys")
+        }
         return keys
     }
 
@@ -95,10 +93,11 @@ struct ServiceKeyList {
     }
 
     private static func requireKey(_ key: Substring.UTF8View, _ place: String) throws {
-        guard keyBytes.contains(key.count) else {
+        let bytes = Limits.serviceKeyBytes
+        guard bytes.contains(key.count) else {
             throw Settings.Fault(
                 """
-                \(place) has \(key.count) bytes, not \(keyBytes.lowerBound) to \(keyBytes.upperBound): make one with \
+                \(place) has \(key.count) bytes, not \(bytes.lowerBound) to \(bytes.upperBound): make one with \
                 `openssl rand -hex 32`
                 """)
         }

@@ -227,6 +227,8 @@ import Yams
             if operation["security"]?.sequence?.isEmpty != true {
                 #expect(Self.answers(operation, "401"), "\(key)")
                 #expect(Self.answers(operation, "429"), "\(key)")
+                // A backend may lack the capability.
+                #expect(operation["x-capability"] != nil && Self.answers(operation, "403"), "\(key)")
             }
             if operation["requestBody"] != nil {
                 for status in ["400", "413", "415", "422"] {

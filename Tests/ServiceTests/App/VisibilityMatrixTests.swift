@@ -101,7 +101,7 @@ import Testing
         _ seen: inout Seen
     ) async throws {
         let method = String(operation.prefix { $0 != " " })
-        if operation == Self.stream, caller.hasToken { return }
+        if operation == Self.stream, caller.reads { return }
         let requests =
             operation == Self.stream ? [.init(path: "/v1/stream")] : try world.requests(operation, as: caller)
         for request in requests {
@@ -110,7 +110,7 @@ import Testing
             let name = "\(method) \(request.path)"
             #expect(answer.status < 500, "\(name) as \(caller): \(answer.problem)")
             // The export of ada shows a backend what ada sees.
-            let isExport = operation == "GET /v1/users/{id}/export" && caller == .backend
+            let isExport = operation == "GET /v1/users/{id}/export" && [.backend, .key].contains(caller)
             let found = world.marks(in: answer.text + "\(answer.headers)").filter { mark in
                 marks?.contains(mark) != false && !(isExport && mark.readers.contains(.ada))
             }
@@ -135,6 +135,10 @@ import Testing
             #expect(answer.status == 401, "\(name) as \(caller)")
         }
         if route?.access == "service", caller.hasToken, !caller.isBackend {
+            #expect(answer.status == 403, "\(name) as \(caller)")
+        }
+        let limits: [Caller: String] = [.keyToRead: "read", .keyToNotify: "notify"]
+        if let capability = limits[caller], let needed = route?.capability, needed != capability {
             #expect(answer.status == 403, "\(name) as \(caller)")
         }
     }

@@ -8,6 +8,7 @@ import Testing
 /// ways.
 @Suite(.timed) struct LogSecretsTests {
     private static let jwtSecret = "planted-jwt-secret of more than 32 bytes"
+    private static let serviceKey = "planted-service-key-0123456789-0123456789"
     private static let signingKey = Data("planted-signing-secret-0123456789".utf8).base64EncodedString()
     private static let webhookKey = Data("planted-webhook-secret-0123456789".utf8).base64EncodedString()
 
@@ -24,6 +25,7 @@ import Testing
             "JWT_SECRET": jwtSecret, "PORT": "0", "DATABASE": database, "LOG_LEVEL": "trace", "LOG_FORMAT": "json",
             "LOG_REQUESTS": "true", "JWKS": "http://127.0.0.1:1/planted-jwks-path?k=planted-jwks-key",
             "CHANGES_SECRET": "planted-changes-secret", "CHANGES_SIGNING_SECRETS": "whsec_\(signingKey)",
+            "SERVICE_KEYS": "jobs:\(serviceKey),mail:\(serviceKey)-of-mail:can=notify",
             "WEBHOOK_URL": "http://127.0.0.1:1/planted-webhook-path?key=planted-webhook-key",
             "WEBHOOK_SECRETS": "whsec_\(webhookKey)", "WEBHOOK_PRIVATE": "true", "WEBHOOK_AFTER_SECONDS": "0",
             "SOURCE": "postgres://app:planted-source-password@127.0.0.1:1/app?sslpassword=planted-source-parameter",
@@ -66,6 +68,17 @@ import Testing
         }
     }
 
+    @Test func wrongServiceKeys_areReportedWithoutThem() throws {
+        var settings = Self.settings("sqlite::memory:")
+        settings["SERVICE_KEYS"] = "jobs:\(Self.serviceKey),mail:\(Self.serviceKey)"
+        for command in ["serve", "check", "doctor"] {
+            let (status, text) = try BellhopProcess([command], settings: settings).finish()
+            #expect(status != 0 && text.contains("BELLHOP_SERVICE_KEYS"), "\(command): \(text)")
+            #expect(
+                text.contains("key 2 is the same as an earlier one") && !text.contains("planted-service"), "\(text)")
+        }
+    }
+
     @Test func failedStart_isReportedInOneLineOfJSON() throws {
         var settings = Self.settings("postgres://bellhop:planted-database-password@127.0.0.1:1/none")
         settings["CONSOLE_TOKENS"] = ""
@@ -85,10 +98,13 @@ import Testing
         let forged = TestService.sign(["sub": "ada", "exp": .integer(4_000_000_000)], secret: "planted-other-secret")
         let unknownKey = TestService.sign(
             ["sub": "ada", "exp": .integer(4_000_000_000)], header: ["alg": "ES256", "kid": "planted-kid"])
-        for token in [expired, forged, unknownKey, "planted-nonsense"] {
+        for token in [expired, forged, unknownKey, "planted-nonsense", "\(Self.serviceKey)-wrong"] {
             // 503, because only a key that could not be fetched can verify this token.
             let status = try await status(of: await client.with(token: token).getBadges())
             #expect(status == (token == unknownKey ? 503 : 401))
+        }
+        for (key, expected) in [(Self.serviceKey, 200), ("\(Self.serviceKey)-of-mail", 403)] {
+            #expect(try await status(of: await client.with(token: key).getBadges()) == expected)
         }
         let sent = client.with(token: backend)
         let json = ["Content-Type": "application/json"]

@@ -29,7 +29,7 @@ struct VisibilityMatrix: Sendable {
             (operation, members) = (quoted.first, quoted.dropFirst().first ?? "{}")
             readers = try Set(
                 cells[2].split(separator: ", ").flatMap { name -> [VisibilityWorld.Caller] in
-                    if name == "everyone of A" { return VisibilityWorld.Caller.allCases.filter(\.isOfA) }
+                    if name == "everyone of A" { return VisibilityWorld.Caller.allCases.filter(\.readsA) }
                     return [try #require(VisibilityWorld.Caller(rawValue: String(name)), "\(name) is no caller")]
                 })
             tables = Set(Self.quoted(cells[3]))

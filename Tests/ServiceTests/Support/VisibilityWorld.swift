@@ -25,13 +25,20 @@ struct VisibilityWorld {
         case staff, staffOfAnotherShop, admin, backend, backendElsewhere
         /// A backend whose token names no tenant: its own rows belong to `default`.
         case backendOfAll
+        /// Backends with a key of the settings: of A and of all tenants, and two of A with one capability each.
+        case key, keyOfAll, keyToRead, keyToNotify
         /// The role in Supabase's tokens for anonymous users.
         case guest
         case teacher, otherTeacher, parent, otherParent, pupil, classmate
 
         var hasToken: Bool { ![.anonymous, .expired, .forged, .revoked, .feed].contains(self) }
-        var isBackend: Bool { [.backend, .backendElsewhere, .backendOfAll].contains(self) }
-        var isOfA: Bool { hasToken && ![.adaElsewhere, .backendElsewhere, .backendOfAll].contains(self) }
+        var isBackend: Bool { [.backend, .backendElsewhere].contains(self) || spansTenants || isKeyOfA }
+        /// Whether it belongs to `default`, and may send rows of every tenant.
+        var spansTenants: Bool { [.backendOfAll, .keyOfAll].contains(self) }
+        private var isKeyOfA: Bool { [.key, .keyToRead, .keyToNotify].contains(self) }
+        /// Whether it may read at all.
+        var reads: Bool { hasToken && self != .keyToNotify }
+        var readsA: Bool { reads && !spansTenants && ![.adaElsewhere, .backendElsewhere].contains(self) }
     }
 
     typealias Mark = VisibilityMatrix.Mark
@@ -65,7 +72,7 @@ struct VisibilityWorld {
             TestService.sign(
                 ["sub": "ada", "app_metadata": ["tenant": "A"], "exp": .integer(service.clock.now.seconds + 60)],
                 secret: "another secret, which has more than 32 bytes too")
-        default: service.token(for: identity(caller))
+        default: identity(caller).token ?? service.token(for: identity(caller))
         }
     }
 
@@ -89,6 +96,8 @@ struct VisibilityWorld {
         case .backend: .service(tenant: "A")
         case .backendElsewhere: .service(tenant: "B")
         case .backendOfAll: .service()
+        case .key, .keyOfAll, .keyToRead, .keyToNotify:
+            .init(subject: caller.rawValue, token: ServiceKeysTests.key(caller.rawValue))
         case .guest: user("guest-1", ["role": "anon"])
         case .teacher: School.teacher("t1")
         case .otherTeacher: School.teacher("t2")
@@ -99,11 +108,18 @@ struct VisibilityWorld {
         }
     }
 
+    /// The setting with the keys.
+    private static let keys = [
+        Caller.key: ":tenant=A", .keyOfAll: "", .keyToRead: ":tenant=A:can=read", .keyToNotify: ":tenant=A:can=notify",
+    ].map { "\($0.key.rawValue):\(ServiceKeysTests.key($0.key.rawValue))\($0.value)" }.joined(separator: ",")
+
     // MARK: Setup
 
     static func make() async throws -> VisibilityWorld {
         let service = try TestService.start(
-            ["changesSecret": School.secret, "tables": "school"].merging(PushProbe.browsers) { $1 },
+            ["changesSecret": School.secret, "tables": "school", "serviceKeys": keys].merging(PushProbe.browsers) {
+                $1
+            },
             at: TestService.morning)
         var world = VisibilityWorld(service: service, school: try await School(service))
         world.texts = try Dictionary(
@@ -145,7 +161,7 @@ struct VisibilityWorld {
     }
 
     private mutating func openStreams() async throws {
-        for caller in Caller.allCases where caller.hasToken {
+        for caller in Caller.allCases where caller.reads {
             let stream = try await service.listen(
                 as: Self.identity(caller), topics: ["queue:s1", "dj:s1", "leaderboard:c1"])
             try await stream.subscribe([["table": "attendance"], ["table": "posts", "schema": "bellhop"]])
@@ -202,7 +218,7 @@ struct VisibilityWorld {
             let resumed = try await service.listen(
                 as: identity, topics: ["queue:s1", "dj:s1", "leaderboard:c1"], lastEventID: stream.ready.id)
             let end = "the end of \(UUID().uuidString)"
-            let sender: Caller = caller.isOfA ? .backend : caller == .backendOfAll ? .backendOfAll : .backendElsewhere
+            let sender: Caller = caller.readsA ? .backend : caller.spansTenants ? .backendOfAll : .backendElsewhere
             try await send(sender, "POST", "/v1/notifications", Self.notification(.string(end), to: identity.subject))
             for listener in [stream, resumed] {
                 while try await listener.next("notification:created").json["title"].string != end {}
@@ -289,8 +305,7 @@ struct VisibilityWorld {
         case "PUT /v1/streams/{id}/subscriptions":
             return [Request(path: path("/v1/streams/{id}/subscriptions"), body: ["topics": ["queue:s1"]])]
         case "PUT /v1/streams/{id}/token":
-            let token = service.token(for: Self.identity(caller))
-            return [Request(path: path("/v1/streams/{id}/token"), body: ["token": .string(token)])]
+            return [Request(path: path("/v1/streams/{id}/token"), body: ["token": .string(tokens[caller] ?? "")])]
         case "DELETE /v1/revocations": return [Request(path: "/v1/revocations?tokenId=\(new)")]
         case "POST /v1/changes":
             // A row of another person, so that no caller here receives it. The feed authenticates with its secret.

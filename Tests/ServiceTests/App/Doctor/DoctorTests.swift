@@ -80,6 +80,16 @@ import Testing
             ])
     }
 
+    @Test func serviceKeys_areNamedWithTheirLimits() async throws {
+        let keys = ["a", "b", "c"].map(ServiceKeysTests.key)
+        let found = try await Self.findings([
+            "serviceKeys": "mail:\(keys[0]):tenant=A:can=publish+notify,jobs:\(keys[1]),jobs:\(keys[2])"
+        ])
+        let text = "service keys: jobs (all tenants, all capabilities, 2 keys); mail (tenant A, notify+publish)"
+        Self.expect(.good, "keys", text, in: found)
+        for key in keys { #expect(!"\(found)".contains(key)) }
+    }
+
     @Test func soundService_isAllGood_runningOrNot() throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("test.sqlite")

@@ -87,7 +87,7 @@ struct FeedProbe {
     }
 
     func send(_ body: JSON, as identity: TestService.Identity) async throws -> ServiceAnswer {
-        try await send(body, with: ["Authorization": "Bearer \(service.token(for: identity))"])
+        try await send(body, with: ["Authorization": "Bearer \(identity.token ?? service.token(for: identity))"])
     }
 
     /// Returns the headers with which Standard Webhooks signs a body.

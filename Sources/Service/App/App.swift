@@ -69,7 +69,6 @@ public final class App: Sendable {
             try reader.read(as: .system(tenant: $0), $1)
         }
         let admission = StreamAdmission()
-        admission.register(in: start.metrics)
 
         // The path from a commit to the streams.
         let pipeline = EventPipeline(start, shards: shards, boards: boards, admission: admission, tracer: tracer)

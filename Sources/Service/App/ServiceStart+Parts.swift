@@ -43,7 +43,8 @@ extension ServiceStart {
         _ reader: TransactionReader, _ workers: WorkerPool, _ authenticator: Authenticator, boards: Leaderboards,
         admission: StreamAdmission
     ) -> StreamDependencies {
-        StreamDependencies(
+        admission.register(in: metrics)
+        return StreamDependencies(
             reader: reader, workers: workers, log: log, memberships: memberships, revocations: revocations,
             admission: admission, metrics: StreamMetrics(metrics),
             failures: StreamFailures(logger: logger, metrics: metrics), authenticator: authenticator,

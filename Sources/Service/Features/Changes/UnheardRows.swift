@@ -24,7 +24,7 @@ final class UnheardRows: Sendable {
         metrics.register { [counts] text in
             text.family(
                 "bellhop_changes_unheard_total", .counter,
-                "Accepted rows of a tenant that none of the connected users can have, by table.", by: "table",
+                "Accepted rows of a tenant to which no connected user can belong, by table.", by: "table",
                 samples: counts.withLock { $0.sorted { $0.key < $1.key } }.map { ($0.key, $0.value) })
         }
     }
@@ -38,7 +38,7 @@ final class UnheardRows: Sendable {
         }
         for (table, tally) in new {
             logger.warning(
-                "Rows are accepted, but nobody receives them: no token of a connected user names their tenant.",
+                "Rows are accepted, but not received: the tokens of the connected users do not name their tenant.",
                 metadata: [
                     "table": "\(table)", "tenant": "\(tally.tenant)",
                     "remedy": "\(Self.remedy(for: tally.tenant, of: table))",

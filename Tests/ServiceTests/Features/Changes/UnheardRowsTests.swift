@@ -54,7 +54,7 @@ extension UnheardRows {
         for number in 1...3 { try await send(number) }
         #expect(try await counted(missed) == "3")
         #expect(try await counted(received) == nil)
-        let logged = lines().filter { $0.contains("nobody receives them") }
+        let logged = lines().filter { $0.contains("but not received") }
         #expect(logged.count == 1)
         #expect(
             logged.first?.contains("public.\(missed)") == true && logged.first?.contains(remedy) == true, "\(logged)")

@@ -4,7 +4,7 @@
 
     /// The state of one request for libcurl's callbacks. All callbacks run on its thread.
     final class Exchange {
-        let allowsPrivate: Bool
+        let (allowsPrivate, allowsPublic): (Bool, Bool)
         let isStopping: () -> Bool
         var hasRefusedAddress = false
         var hasOpenedSocket = false
@@ -29,8 +29,8 @@
         var keepsBody = false
         private(set) var body: [UInt8] = []
 
-        init(allowsPrivate: Bool, isStopping: @escaping () -> Bool) {
-            (self.allowsPrivate, self.isStopping) = (allowsPrivate, isStopping)
+        init(allowsPrivate: Bool, allowsPublic: Bool = true, isStopping: @escaping () -> Bool) {
+            (self.allowsPrivate, self.allowsPublic, self.isStopping) = (allowsPrivate, allowsPublic, isStopping)
         }
 
         /// Returns the exchange of the pointer that libcurl hands back while `perform` runs.
@@ -79,7 +79,7 @@
             let target = withUnsafePointer(to: &address.pointee.addr) {
                 RemoteAddress($0, length: Int(address.pointee.addrlen))
             }
-            guard let target, allowsPrivate || target.isPublic else {
+            guard let target, target.isPublic ? allowsPublic : allowsPrivate else {
                 hasRefusedAddress = true
                 return ccurl_bad_socket()
             }

@@ -10,7 +10,7 @@
     /// The client checks an address when its socket is created, after every name resolution. So a name that resolves to
     /// another address a moment later (DNS rebinding) gains nothing.
     public final class OutboundClient: Sendable {
-        private let allowsPrivate: Bool
+        private let (allowsPrivate, allowsPublic): (Bool, Bool)
         private let timeoutMilliseconds: Int
         private let isStopping = Atomic<Bool>(false)
         /// Connections that may still be open, and that no request uses.
@@ -24,14 +24,17 @@
         /// - Parameters:
         ///   - allowsPrivate: Whether it may connect to private, loopback and other special addresses, also without
         ///     TLS.
+        ///   - allowsPublic: Whether it may connect to addresses of the public internet.
         ///   - timeoutSeconds: The limit for a whole request, from the name resolution to the end of the answer.
-        public convenience init(allowsPrivate: Bool, timeoutSeconds: Int) {
-            self.init(allowsPrivate: allowsPrivate, timeoutMilliseconds: timeoutSeconds * 1000)
+        public convenience init(allowsPrivate: Bool, allowsPublic: Bool = true, timeoutSeconds: Int) {
+            self.init(
+                allowsPrivate: allowsPrivate, allowsPublic: allowsPublic, timeoutMilliseconds: timeoutSeconds * 1000)
         }
 
-        init(allowsPrivate: Bool, timeoutMilliseconds: Int) {
+        init(allowsPrivate: Bool, allowsPublic: Bool = true, timeoutMilliseconds: Int) {
             precondition(Self.isReady, "libcurl cannot be initialized")
-            (self.allowsPrivate, self.timeoutMilliseconds) = (allowsPrivate, timeoutMilliseconds)
+            (self.allowsPrivate, self.allowsPublic) = (allowsPrivate, allowsPublic)
+            self.timeoutMilliseconds = timeoutMilliseconds
         }
 
         /// Ends waiting requests within a second, and refuses further ones.
@@ -40,7 +43,9 @@
         /// Sends a request and waits on the calling thread for its answer or the timeout. Several threads may call it.
         public func post(_ post: OutboundPost) -> OutboundOutcome {
             guard !isStopping.load(ordering: .relaxed) else { return .failed(.stopped) }
-            let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
+            let exchange = Exchange(allowsPrivate: allowsPrivate, allowsPublic: allowsPublic) { [self] in
+                isStopping.load(ordering: .relaxed)
+            }
             return perform(exchange) {
                 $0.prepare(
                     post, exchange, version: Int(CURL_HTTP_VERSION_1_1), timeoutMilliseconds: timeoutMilliseconds)
@@ -59,7 +64,7 @@
         ) -> ObservedAnswer {
             withoutActuallyEscaping(shouldStop) { shouldStop in
                 withoutActuallyEscaping(receive) { receive in
-                    let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in
+                    let exchange = Exchange(allowsPrivate: allowsPrivate, allowsPublic: allowsPublic) { [self] in
                         isStopping.load(ordering: .relaxed) || shouldStop()
                     }
                     exchange.observer = receive

@@ -29,6 +29,14 @@ public enum JSONValue: Sendable, Hashable {
     }
 
     /// The name of the value's type in error messages.
+    /// Whether it is an object or a list.
+    public var isContainer: Bool {
+        switch self {
+        case .array, .object: true
+        default: false
+        }
+    }
+
     public var typeName: String {
         switch self {
         case .null: "null"

@@ -149,11 +149,34 @@ public final class App: Sendable {
             metadata: [
                 "host": "\(settings.host)", "port": .stringConvertible(port), "database": "\(settings.database)",
             ])
+        logWhoseTokens()
         if let metricsPort, let host = settings.metricsListen?.host {
             logger.info(
                 "The metrics have an address of their own.",
                 metadata: ["host": "\(host)", "port": .stringConvertible(metricsPort)])
         }
+    }
+
+    /// Says whose tokens are accepted, and what a role in them may do: a wrong setting gives others' administrators rights.
+    private func logWhoseTokens() {
+        for rules in settings.issuers {
+            func claims(_ meaning: Settings.Claim) -> String {
+                (rules.claims[meaning] ?? []).map(\.text).joined(separator: ",")
+            }
+            logger.info(
+                "Tokens are accepted.",
+                metadata: [
+                    "of": "\(rules.requirements.isEmpty ? "any issuer that has a key" : rules.requirements)",
+                    "keys": "\([rules.secret.map { _ in "secret" }, rules.keys?.name].compactMap(\.self).joined(separator: ", "))",
+                    "user": "\(claims(.user))", "tenant": "\(rules.tenant ?? claims(.tenant))",
+                    "role": "\(claims(.role))",
+                ])
+        }
+        let rights = TokenRole.allCases.map { role in
+            let names = Set(settings.issuers.flatMap(\.roles).filter { $0.role == role.rawValue }.map(\.name)).sorted()
+            return "\(([role.rawValue] + names).joined(separator: ", ")): \(role.right)"
+        }
+        logger.info("A role in a token gives rights.", metadata: ["roles": "\(rights.joined(separator: "; "))"])
     }
 
     /// Warns now about insufficient descriptors, which would otherwise show only under full load.

@@ -120,7 +120,8 @@ extension Settings {
             do {
                 // An unusable key is a mistake, but the resulting lack of a key is not.
                 let isVerifying = ignored.isDisjoint(with: [
-                    Settings.key(\.$jwtSecret).name, Settings.key(\.$jwks).name,
+                    Settings.key(\.$jwtSecret).name, Settings.key(\.$jwks).name, Settings.key(\.$jwtIssuer).name,
+                    Settings.key(\.$issuersFile).name,
                 ])
                 return (
                     try Settings(

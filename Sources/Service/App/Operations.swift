@@ -6,11 +6,29 @@ import Values
 
 /// The operations of commands that do not run the service.
 public enum Operations {
+    /// A line of `bellhop routes`.
+    public struct RouteLine: Sendable {
+        public let method: String
+        public let pattern: String
+        public let access: String
+        /// What the operation requires of a backend with limits; nil if it needs no caller.
+        public let capability: String?
+        public let feature: String
+    }
+
     /// The lines of `bellhop routes`.
-    public static var routes: [(method: String, pattern: String, access: String, feature: String)] {
-        var routes = [(method: "GET", pattern: StreamRoute.pattern, access: "bearer", feature: "streams")]
+    public static var routes: [RouteLine] {
+        var routes = [
+            RouteLine(
+                method: "GET", pattern: StreamRoute.pattern, access: Access.bearer.rawValue,
+                capability: Authenticator.streamCapability.rawValue, feature: "streams")
+        ]
         for feature in Catalog.features() {
-            routes += feature.endpoints.map { ($0.method.rawValue, $0.pattern, $0.access.rawValue, feature.name) }
+            routes += feature.endpoints.map {
+                RouteLine(
+                    method: $0.method.rawValue, pattern: $0.pattern, access: $0.access.rawValue,
+                    capability: $0.capability?.rawValue, feature: feature.name)
+            }
         }
         return routes.sorted { ($0.pattern, $0.method) < ($1.pattern, $1.method) }
     }

@@ -132,6 +132,8 @@ extension Settings {
         configuration.connectionsMax = connectionsMax
         configuration.connectionTimeoutSeconds = connectionTimeoutSeconds
         configuration.streamsMax = streamsMax
+        // The head of a request must hold the token beside other headers.
+        configuration.connectionMemoryBytes += max(0, jwtBytes - Limits.tokenBytes)
         configuration.heartbeatSeconds = heartbeatSeconds
         Exits.watch(&configuration)
         return configuration

@@ -19,8 +19,11 @@ enum Limits {
     /// its bytes. It is above the 100 topics and 20 subscriptions that one request may have refused, because clients go
     /// on without the refused ones.
     static let problemErrorsMax = 128
-    /// Bytes of a token. Without it, a caller could make each check hash kilobytes, and the cache take megabytes.
-    static let tokenBytesMax = 8 * 1024
+    /// Bytes of a token by default. Without it, a caller could make each check hash kilobytes, and the cache take
+    /// megabytes. Proxies take about as much.
+    static let tokenBytes = 8 * 1024
+    /// Bytes of a token that the setting allows: those of an issuer that lists 200 groups.
+    static let tokenBytesMax = 16 * 1024
     /// Cached verified tokens, about 1 KiB each. Without this limit, a flood of valid tokens grows the process.
     static let verifiedTokensMax = 65_536
     /// Keys of all cached scopes, about 100 bytes each. Without this limit, tokens of callers with thousands of

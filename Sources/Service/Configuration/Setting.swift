@@ -38,7 +38,7 @@ public final class Setting<Value: Sendable>: Settings.Key, @unchecked Sendable {
     public var projectedValue: Setting<Value> { self }
 
     override func read(_ values: SettingsReader) throws {
-        let text = values.text(of: self)
+        let text = values.text(self)
         isSet = text != nil
         value = try reportingFaults { try parse(text ?? fallback) }
     }
@@ -101,7 +101,10 @@ extension Setting {
         part: @escaping (String) throws -> Part
     ) where Value == [Part] {
         self.init(group, help, fallback: fallback, isSecret: isSecret) { text in
-            let parts = (text ?? "").split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty }
+            let parts = (text ?? "").split(separator: ",").compactMap { part -> String? in
+                let part = part.drop { $0 == " " }
+                return part.lastIndex { $0 != " " }.map { String(part[...$0]) }
+            }
             // Only a setting without a default may be empty. Without a claim of the tenant, for example, all users would
             // be of one tenant.
             guard !parts.isEmpty || (fallback ?? "").isEmpty else { throw Settings.Fault("must not be empty") }
@@ -233,13 +236,19 @@ extension Settings {
 /// A reader of the texts of settings. It reads all values as texts, whatever their type in a file, so that a mistake is
 /// reported and not replaced by the default.
 struct SettingsReader {
-    let reader: ConfigReader
-    /// Settings that are treated as not set.
-    var ignored: Set<String> = []
-
     /// Returns the text of a setting; nil if it is not set.
-    func text(of key: Settings.Key) -> String? {
-        if ignored.contains(key.name) { return nil }
+    let text: (Settings.Key) -> String?
+
+    /// - Parameter ignored: Settings that are treated as not set.
+    init(reader: ConfigReader, ignored: Set<String> = []) {
+        text = { ignored.contains($0.name) ? nil : Self.text(of: $0, in: reader) }
+    }
+
+    init(texts: [String: String]) {
+        text = { texts[$0.name] }
+    }
+
+    private static func text(of key: Settings.Key, in reader: ConfigReader) -> String? {
         let path = ConfigKey(key.name)
         if let text = reader.string(forKey: path, isSecret: key.isSecret) {
             return text.isEmpty ? nil : text

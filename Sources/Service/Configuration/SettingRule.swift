@@ -151,6 +151,32 @@ enum SettingRule {
         return path
     }
 
+    /// Reads a condition on a claim, such as `client_id=cl1`.
+    static func claimCondition(_ text: String) throws -> ClaimCondition {
+        let (name, value) = try pair(text, at: text.firstIndex(of: "="), suchAs: "client_id=mobile")
+        return ClaimCondition(path: try claim(name), value: value)
+    }
+
+    /// Reads an issuer's name of a role and the role, such as `Teacher=teacher`.
+    static func roleName(_ text: String) throws -> IssuerRules.RoleName {
+        let (name, role) = try pair(text, at: text.lastIndex(of: "="), suchAs: "Lehrkraft=teacher")
+        return IssuerRules.RoleName(name: name, role: role)
+    }
+
+    private static func pair(
+        _ text: String, at equals: String.Index?, suchAs example: String
+    ) throws -> (String, String) {
+        guard let equals, equals > text.startIndex, equals < text.index(before: text.endIndex)
+        else { throw Settings.Fault("\(text) is not name=value, such as \(example)") }
+        return (String(text[..<equals]), String(text[text.index(after: equals)...]))
+    }
+
+    static func requireTenant(_ text: String) throws {
+        guard Fields.isIdentifier(text) else {
+            throw Settings.Fault("must have 1 to \(Fields.idBytesMax) bytes and no control characters")
+        }
+    }
+
     /// Reads the limits of a tenant, such as `school-7:requests=6000:streams=500`.
     static func tenantShare(_ text: String) throws -> TenantShare {
         // A tenant's id may have colons too.

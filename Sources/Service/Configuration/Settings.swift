@@ -100,23 +100,74 @@ public final class Settings: @unchecked Sendable {
         .tokens, "Secret that verifies HS256 tokens, at least 32 bytes.",
         isSecret: true, check: SettingRule.requireKeyLength)
     public var jwtSecret: String?
-    @Setting(.tokens, "File or URL of the public keys (JWKS) that verify ES256, RS256 and EdDSA tokens.")
+    @Setting(
+        .tokens,
+        """
+        Required iss of tokens; any if not set. Without other keys, they are found by the issuer's OpenID configuration.
+        """)
+    public var jwtIssuer: String?
+    @Setting(
+        .tokens, "File or URL of the public keys (JWKS) that verify ES256, ES384, ES512, RS…, PS… and EdDSA tokens.")
     public var jwks: String?
-    @Setting(.tokens, "Required iss of tokens; any if not set.") public var jwtIssuer: String?
-    @Setting(.tokens, "Required aud of tokens; any if not set.") public var jwtAudience: String?
+    @Setting(.tokens, "true to fetch keys also over http:// from private networks.") public var jwksPrivate: Bool
+    @Setting(
+        .tokens, "Values of aud, one of which a token must have; any if not set.", default: "", part: { $0 })
+    public var jwtAudience: [String]
+    /// Conditions on claims of all tokens.
+    @Setting(
+        .tokens,
+        """
+        Claims that a token must have, such as client_id=web,client_id=mobile,token_use=access. Values of the same \
+        claim are alternatives.
+        """, default: "", part: SettingRule.claimCondition)
+    var jwtRequire: [ClaimCondition]
+    /// Conditions on claims of a backend's token.
+    @Setting(
+        .tokens, "Claims that make a token a backend's, such as scope=bellhop or client_id=worker.",
+        default: "", part: SettingRule.claimCondition)
+    var jwtService: [ClaimCondition]
+    /// The tenant of all tokens, whatever they claim.
+    @Setting(.tokens, "Tenant of all tokens; then no claim names it.", check: SettingRule.requireTenant)
+    var jwtTenant: String?
+    @Setting(.tokens, "Maximum bytes of a token.", default: Limits.tokenBytes, in: 1024...Limits.tokenBytesMax)
+    public var jwtBytes: Int
+    @Setting(.tokens, "File (YAML) with further issuers and their rules (Docs/how-to/tokens.md).", named: "issuers")
+    var issuersFile: String?
     @Setting(
         .tokens, "Maximum lifetime of a backend's token in days; 3660 for Supabase's service_role key (ten years).",
         default: Limits.tokenDays, in: 1...36_500)
     public var serviceTokenDays: Int
+    @Setting(
+        .tokens,
+        "Keys of backends as NAME:KEY[:tenant=ID][:can=notify+publish], separated by commas (Docs/how-to/backends.md).",
+        isSecret: true, parse: ServiceKeyList.read)
+    var serviceKeys: [ServiceKey]
     /// How long streams stay open at a replica that is cut off from the database (see `RevocationList.trusted`).
     @Setting(
         .tokens, "PostgreSQL: seconds without the database after which a replica ends its streams.",
         default: 120, in: 5...86_400)
     public var revocationsTrustedSeconds: Int
     @Setting(
-        .tokens, "Claims with the role; the first present claim is used.",
+        .tokens, "Claims with the user's id; the first present claim is used, as for each meaning below.",
+        default: "sub", part: SettingRule.claim)
+    var claimUser: [ClaimPath]
+    @Setting(
+        .tokens, "Claims with the role: a text, a list, an object's names, or words of scope.",
         default: "app_metadata.user_role", part: SettingRule.claim)
     var claimRole: [ClaimPath]
+    /// The issuer's names of roles.
+    @Setting(
+        .tokens,
+        "The issuer's names of roles and the roles, such as Lehrkraft=teacher; the first that a token has decides.",
+        default: "", part: SettingRule.roleName)
+    var roles: [IssuerRules.RoleName]
+    @Setting(
+        .tokens, "Claims with the id of the session.", default: "session_id,sid", part: SettingRule.claim)
+    var claimSession: [ClaimPath]
+    @Setting(
+        .tokens, "Claims with the capabilities of a backend (Docs/how-to/backends.md); without them, it has all.",
+        default: "app_metadata.capabilities", part: SettingRule.claim)
+    var claimCapabilities: [ClaimPath]
     @Setting(
         .tokens, "Claims with the tenant; without them, the tenant is default.",
         default: "app_metadata.tenant,app_metadata.school_id", part: SettingRule.claim)
@@ -330,8 +381,8 @@ public final class Settings: @unchecked Sendable {
 
     /// The tables of the table file.
     public private(set) var tables = TableCatalog.empty
-    /// The claims that identify a caller. Each has several paths; the first one present is used.
-    private(set) var claims: [Claim: [ClaimPath]] = [:]
+    /// Whose tokens are accepted: those of the issuer of the settings, if there is one, then those of the file.
+    private(set) var issuers: [IssuerRules] = []
     /// Nil if no webhooks are sent.
     private(set) var webhook: WebhookSettings?
     /// Nil if no push messages are sent.
@@ -340,19 +391,22 @@ public final class Settings: @unchecked Sendable {
     private(set) var traces: TraceSettings?
 
     /// The contents of a token for which settings name claims.
-    enum Claim: Sendable {
-        case role, tenant, student, classes, children, shops, tier
+    public enum Claim: Sendable, CaseIterable {
+        case user, role, tenant, session, capabilities, student, classes, children, shops, tier
 
         /// The setting that names its claims.
-        var setting: Key {
+        var setting: KeyPath<Settings, Setting<[ClaimPath]>> {
             switch self {
-            case .role: Settings.key(\.$claimRole)
-            case .tenant: Settings.key(\.$claimTenant)
-            case .student: Settings.key(\.$claimStudent)
-            case .classes: Settings.key(\.$claimClasses)
-            case .children: Settings.key(\.$claimChildren)
-            case .shops: Settings.key(\.$claimShops)
-            case .tier: Settings.key(\.$claimTier)
+            case .user: \.$claimUser
+            case .role: \.$claimRole
+            case .tenant: \.$claimTenant
+            case .session: \.$claimSession
+            case .capabilities: \.$claimCapabilities
+            case .student: \.$claimStudent
+            case .classes: \.$claimClasses
+            case .children: \.$claimChildren
+            case .shops: \.$claimShops
+            case .tier: \.$claimTier
             }
         }
     }
@@ -390,7 +444,6 @@ public final class Settings: @unchecked Sendable {
     init(reader: ConfigReader, reserved: ReservedNames, verifiesTokens: Bool, ignored: Set<String> = []) throws {
         let values = SettingsReader(reader: reader, ignored: ignored)
         for key in Self.named(self) { try key.read(values) }
-        if verifiesTokens, jwtSecret == nil, jwks == nil { throw Self.missingKeys }
         if databaseListen != nil, database.engine != .postgreSQL {
             throw $databaseListen.mistake(SettingRule.listenProblem)
         }
@@ -401,21 +454,41 @@ public final class Settings: @unchecked Sendable {
         if !consoleTokens.isEmpty, !host.isLoopbackHost {
             throw $consoleTokens.mistake("are only for development: host must be a loopback address, not \(host)")
         }
-        claims = [
-            .role: claimRole, .tenant: claimTenant, .student: claimStudent, .classes: claimClasses,
-            .children: claimChildren, .shops: claimShops, .tier: claimTier,
-        ]
+        try requireOwnServiceKeys()
         webhook = try WebhookSettings(self)
         push = try PushSettings(self)
         traces = TraceSettings(self)
         tables = try Self.catalog(of: $tableFile, reserved: reserved)
+        issuers = try readIssuers()
+        if verifiesTokens, issuers.isEmpty { throw Self.missingKeys }
+    }
+
+    private func readIssuers() throws -> [IssuerRules] {
+        let own = try IssuerRules(self)
+        let others = try $issuersFile.reportingFaults {
+            try issuersFile.map { path in
+                try IssuersFile.rules(at: path, base: self) { texts in
+                    let settings = Settings()
+                    for key in Self.named(settings) { try key.read(SettingsReader(texts: texts)) }
+                    return settings
+                }
+            } ?? []
+        }
+        let all = (own.secret == nil && own.keys == nil ? [] : [own]) + others
+        let known = IssuerRules.roles(of: tables)
+        for role in all.flatMap(\.roles).map(\.role) where !known.contains(role) {
+            let hint = known.closest(to: role).map { "did you mean \($0)?" } ?? "known are \(known.joined(separator: ", "))"
+            throw $roles.mistake("\(role) is not a role; \(hint)")
+        }
+        return all
     }
 
     private static var missingKeys: Mistake {
         Mistake(
             description: """
-                there is no key to verify tokens: set \(variable(\.$jwtSecret)) (at least 32 bytes) or \
-                \(variable(\.$jwks)) (a file or URL of public keys). For development, `make run` creates a secret
+                there is no key to verify tokens: set \(variable(\.$jwtIssuer)) (the URL of your identity provider), \
+                \(variable(\.$jwks)) (a file or URL of public keys) or \(variable(\.$jwtSecret)) (at least 32 bytes). \
+                For development, `make run` creates a secret
                 """)
     }
 

@@ -1,21 +1,9 @@
-import Foundation
 import Rows
 import Values
-import Yams
 
 /// A YAML file that declares tables.
-///
-/// Mistakes are reported with their line.
 struct TableFile {
-    /// Bytes of a file. The largest file within the limits is far smaller.
-    private static let bytesMax = 4 << 20
-    /// Values of a file, counted each time that an alias repeats them. Nine lines of aliases can expand to billions of
-    /// values.
-    private static let valuesMax = 200_000
-
-    private let document: JSONValue
-    /// The line of each place, by its JSON pointer.
-    private let lines: [String: Int]
+    private let file: YAMLFile
 
     private static let shipped: Set = ["school", "posts", "todo"]
 
@@ -23,92 +11,26 @@ struct TableFile {
     ///
     /// - Parameter name: The name of a shipped file, or a path.
     init(named name: String) throws(Failure) {
-        if Self.shipped.contains(name) {
-            try self.init(yaml: String(decoding: Resource.bytes("\(name).yaml"), as: UTF8.self))
-            return
-        }
-        guard let data = FileManager.default.contents(atPath: name), data.count <= Self.bytesMax,
-            let text = String(validating: data, as: UTF8.self)
-        else {
-            throw Failure(
-                .invalid, "tables.unreadable",
-                "\(Self.obstacle(to: name)); the bundled table files are \(Self.shipped.sorted().joined(separator: ", "))"
-            )
-        }
-        try self.init(yaml: text)
-    }
-
-    /// Returns the reason why a file cannot be read as text.
-    private static func obstacle(to path: String) -> String {
-        func isFolder(_ path: String) -> Bool? {
-            var isFolder: ObjCBool = false
-            return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) ? isFolder.boolValue : nil
-        }
-        switch isFolder(path) {
-        case true?: return "it is a folder"
-        case false?: return "it is not readable text of at most \(bytesMax) bytes"
-        case nil:
-            let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
-            return isFolder(folder) == nil ? "the folder \(folder) does not exist" : "the file does not exist"
-        }
-    }
-
-    init(yaml text: String) throws(Failure) {
-        let node: Node?
         do {
-            // `value` interprets plain scalars. The default rules would compile many regular expressions for this,
-            // which takes 5 MB at every start.
-            node = try Yams.compose(yaml: text, .basic)
+            file =
+                Self.shipped.contains(name)
+                ? try YAMLFile(String(decoding: Resource.bytes("\(name).yaml"), as: UTF8.self))
+                : try YAMLFile(path: name)
         } catch {
-            throw Failure(.invalid, "tables.invalid", "is not valid YAML: \(Self.reason(error))")
-        }
-        var lines: [String: Int] = [:]
-        document = node.map { Self.value(of: $0, at: "", &lines) } ?? .null
-        guard lines.count < Self.valuesMax else {
-            throw Failure(
-                .invalid, "tables.invalid", "has more than \(Self.valuesMax) values (repeated aliases count)")
-        }
-        self.lines = lines
-    }
-
-    /// Returns the mistake and its place, without the text around it, because a file may be one long line.
-    private static func reason(_ error: any Error) -> String {
-        switch error as? YamlError {
-        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
-            .composer(_, let problem, let mark, _):
-            "line \(mark.line), column \(mark.column): \(problem)"
-        default: String("\(error)".prefix { $0 != "\n" }.prefix(300))
+            switch error {
+            case .invalid(let reason): throw Failure(.invalid, "tables.invalid", reason)
+            case .unreadable(let reason):
+                throw Failure(
+                    .invalid, "tables.unreadable",
+                    "\(reason); the bundled table files are \(Self.shipped.sorted().joined(separator: ", "))")
+            }
         }
     }
 
     func read(reserved: ReservedNames) throws(Failure) -> TableCatalog {
-        try TableCatalog(reading: document, reserved: reserved)
+        try TableCatalog(reading: file.document, reserved: reserved)
     }
 
     /// Returns the line of a place, or of the object in which it is missing.
-    func line(of pointer: String) -> Int {
-        var place = Substring(pointer)
-        while true {
-            if let line = lines[String(place)] { return line }
-            guard let slash = place.lastIndex(of: "/") else { return 1 }
-            place = place[..<slash]
-        }
-    }
-
-    private static func value(of node: Node, at pointer: String, _ lines: inout [String: Int]) -> JSONValue {
-        guard lines.count < valuesMax else { return .null }
-        lines[pointer] = node.mark?.line ?? 1
-        switch node {
-        case .mapping(let mapping):
-            var members: [String: JSONValue] = [:]
-            for (key, value) in mapping {
-                let name = key.string ?? ""
-                members[name] = Self.value(of: value, at: "\(pointer)/\(name)", &lines)
-            }
-            return .object(members)
-        case .sequence(let sequence):
-            return .array(sequence.enumerated().map { value(of: $1, at: "\(pointer)/\($0)", &lines) })
-        default: return node.scalarValue
-        }
-    }
+    func line(of pointer: String) -> Int { file.line(of: pointer) }
 }

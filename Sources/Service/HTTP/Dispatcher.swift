@@ -149,6 +149,7 @@ struct Dispatcher: Sendable {
             guard rate.isAllowed else { throw .rateLimited(rate) }
         }
         try endpoint.access.require(principal.caller)
+        try endpoint.capability?.require(principal.caller)
         return .known(principal.caller)
     }
 

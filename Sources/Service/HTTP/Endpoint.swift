@@ -23,6 +23,8 @@ final class Endpoint: Sendable {
     let method: HTTPMethod
     let pattern: String
     let access: Access
+    /// What it requires of a backend: by default `read` for a GET, else `manage`; nil if it needs no caller.
+    let capability: Capability?
     /// Where its requests name the user that they concern, for the audit log; nil if the rows do.
     let subject: Subject?
     /// Whether it decides about the access of the user that it concerns, who must be a person
@@ -42,8 +44,9 @@ final class Endpoint: Sendable {
     let name: String
 
     init(
-        _ method: HTTPMethod, _ pattern: String, access: Access, subject: Subject? = nil, decidesAccess: Bool = false,
-        adds: Bool = false, query: QueryNames = [], effort: Effort = .work,
+        _ method: HTTPMethod, _ pattern: String, access: Access, needs capability: Capability? = nil,
+        subject: Subject? = nil, decidesAccess: Bool = false, adds: Bool = false, query: QueryNames = [],
+        effort: Effort = .work,
         countsCalls: Bool = false, bodyBytesMax: Int = Limits.bodyBytesMax,
         _ handler: @escaping @Sendable (Call) throws -> Answer
     ) {
@@ -51,6 +54,7 @@ final class Endpoint: Sendable {
         self.method = method
         self.pattern = pattern
         self.access = access
+        self.capability = access == .anyone ? nil : capability ?? (method == .get ? .read : .manage)
         self.subject = subject
         self.decidesAccess = decidesAccess
         self.adds = adds

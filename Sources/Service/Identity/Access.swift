@@ -35,3 +35,13 @@ enum Access: String, Sendable {
         }
     }
 }
+
+extension Capability {
+    /// - Throws: `forbidden`, with this capability and those of the caller, for a backend without it.
+    func require(_ caller: Caller) throws(Failure) {
+        guard let held = caller.capabilities, !held.contains(self) else { return }
+        let names = Self.allCases.filter(held.contains).map(\.rawValue).joined(separator: ", ")
+        throw .forbidden(
+            "This operation requires the capability \(rawValue). The backend has \(names.isEmpty ? "none" : names).")
+    }
+}

@@ -14,15 +14,24 @@ final class Authenticator: Sendable {
         case pending(@Sendable (_ resume: @escaping @Sendable () -> Void) -> Void)
     }
 
-    private let claims: Claims
+    /// An issuer, with the keys that verify its tokens.
+    private struct Authority: Sendable {
+        let claims: Claims
+        let secret: AuthenticationKey?
+        let keys: SigningKeys?
+
+        var rules: IssuerRules { claims.rules }
+    }
+
+    private let authorities: [Authority]
+    private let bytesMax: Int
+    private let serviceKeys: ServiceKeys
     private let clock: Clock
     let limiter: RateLimiter
     private let revocations: RevocationList
     private let generation: @Sendable () -> Int
     private let scoped: @Sendable (Caller) -> Caller
-    private let secret: AuthenticationKey?
-    private let keys: SigningKeys?
-    private let ignored: IgnoredClaims
+    private let warnings: ClaimWarnings
     private let seen: @Sendable (Caller) -> Void
     private let logger: Logger
     private let verified = VerifiedTokens()
@@ -37,8 +46,9 @@ final class Authenticator: Sendable {
         scoped: @escaping @Sendable (Caller) -> Caller, seen: @escaping @Sendable (Caller) -> Void = { _ in },
         metrics: MetricsRegistry, logger: Logger
     ) throws {
-        claims = Claims(settings: settings)
-        ignored = IgnoredClaims(settings, metrics: metrics, logger: logger)
+        bytesMax = settings.jwtBytes
+        warnings = ClaimWarnings(metrics: metrics, logger: logger)
+        serviceKeys = ServiceKeys(settings)
         (self.seen, self.logger) = (seen, logger)
         self.clock = clock
         self.revocations = revocations
@@ -46,21 +56,40 @@ final class Authenticator: Sendable {
         self.scoped = scoped
         limiter = RateLimiter(
             limitUser: settings.rateLimitUser, limitService: settings.rateLimitService, shares: TenantShares(settings))
-        secret = settings.jwtSecret.map { AuthenticationKey($0.utf8) }
-        keys = try settings.jwks.map { [verified] source throws(Settings.Mistake) in
-            try SigningKeys(source: source, clock: clock, logger: logger, replaced: verified.removeAll)
+        authorities = try settings.issuers.map { [verified] rules throws(Settings.Mistake) in
+            Authority(
+                claims: Claims(settings: settings, rules: rules),
+                secret: rules.secret.map { AuthenticationKey($0.utf8) },
+                keys: try rules.keys.map { source throws(Settings.Mistake) in
+                    try SigningKeys(source: source, clock: clock, logger: logger, replaced: verified.removeAll)
+                })
         }
-        keys?.register(in: metrics)
+        Self.register(authorities.compactMap(\.keys), in: metrics)
         limiter.register(in: metrics, clock)
     }
 
+    private static func register(_ keys: [SigningKeys], in metrics: MetricsRegistry) {
+        guard !keys.isEmpty else { return }
+        metrics.register { text in
+            let counts = keys.map(\.counts)
+            text.family(
+                "bellhop_signing_keys", .gauge, "Keys of the issuers' key sets, by whether they can verify tokens.",
+                by: "state",
+                samples: [("used", counts.reduce(0) { $0 + $1.used }), ("skipped", counts.reduce(0) { $0 + $1.skipped })])
+        }
+    }
+
     /// Whether tokens can be verified at all.
-    var isReady: Bool { secret != nil || keys?.isLoaded == true }
+    var isReady: Bool { authorities.contains { $0.secret != nil || $0.keys?.isLoaded == true } }
 
     /// - Parameter token: the bytes after `Bearer `.
     func verdict(on token: UnsafeBufferPointer<UInt8>, at now: Timestamp) throws(Failure) -> Verdict<Principal> {
-        guard !token.isEmpty, token.count <= Limits.tokenBytesMax else {
+        guard !token.isEmpty else {
             throw Claims.refusal("The Authorization header must contain a token after Bearer.")
+        }
+        guard token.count <= bytesMax else {
+            throw Claims.refusal(
+                "The token has \(token.count) bytes; \(bytesMax) are allowed (\(Settings.variable(\.$jwtBytes))).")
         }
         let hash = VerifiedTokens.hash(of: token)
         let (found, generation) = verified.find(hash, token)
@@ -68,7 +97,7 @@ final class Authenticator: Sendable {
         if let found {
             principal = present(found)
         } else {
-            switch try reportingForeign({ () throws(Failure) in try read(token, at: now) }) {
+            switch try reportingRefusals({ () throws(Failure) in try read(token, at: now) }) {
             case .pending(let start): return .pending(start)
             case .known(let caller):
                 principal = present(
@@ -83,24 +112,30 @@ final class Authenticator: Sendable {
 
     /// Verifies a token that is not known yet, and returns its caller.
     private func read(_ token: UnsafeBufferPointer<UInt8>, at now: Timestamp) throws(Failure) -> Verdict<Caller> {
+        if let backend = serviceKeys.caller(of: token) { return .known(backend) }
         switch try verify(token) {
         case .pending(let start): return .pending(start)
-        case .known(let (payload, signer)):
+        case .known(let (payload, signer, claims)):
             let caller = try claims.caller(of: payload, signedBy: signer, at: now)
-            ignored.note(claims.ignored(in: payload, of: caller))
+            warnings.note(payload, of: caller, by: claims)
             seen(caller)
             return .known(caller)
         }
     }
 
-    /// Logs the refusal of a token that another issuer or another secret has signed: usually a setting is wrong. The log
-    /// limits such lines, which anyone can cause.
-    private func reportingForeign<Value>(_ read: () throws(Failure) -> Value) throws(Failure) -> Value {
+    /// Logs why a token is refused: usually a setting is wrong. The log limits such lines, which anyone can cause. An
+    /// expired token is nothing unusual.
+    private func reportingRefusals<Value>(_ read: () throws(Failure) -> Value) throws(Failure) -> Value {
         do throws(Failure) {
             return try read()
         } catch {
-            if error.code == Claims.Refusal.notOurs.rawValue {
-                logger.warning("A token of another issuer was refused.", metadata: ["reason": "\(error.detail)"])
+            if error.kind == .unauthenticated, error.code != Claims.Refusal.expired.rawValue {
+                logger.warning(
+                    "A token was refused.",
+                    metadata: [
+                        "reason": "\(error.detail)",
+                        "accepted": "\(authorities.map(\.rules.requirements).joined(separator: "; "))",
+                    ])
             }
             throw error
         }
@@ -117,29 +152,57 @@ final class Authenticator: Sendable {
 
     private func verify(
         _ token: UnsafeBufferPointer<UInt8>
-    ) throws(Failure) -> Verdict<(payload: JSONValue, signer: Claims.Signer)> {
+    ) throws(Failure) -> Verdict<(payload: JSONValue, signer: Claims.Signer, claims: Claims)> {
         let token = try SignedToken(token)
         try token.requireAccessToken()
+        let authority = try authority(of: token)
         if token.algorithm == "HS256" {
-            guard let secret, token.isSigned(by: secret) else {
-                throw Claims.refusal("The token's signature is invalid.", .notOurs)
+            guard let secret = authority.secret else {
+                throw Claims.refusal("The token's algorithm (HS256) needs a secret, and the service has none.", .notOurs)
             }
-            return .known((try token.claims(), .secret))
+            guard token.isSigned(by: secret) else {
+                throw Claims.refusal("The token's signature (HS256) is invalid: its secret is another one.", .notOurs)
+            }
+            return .known((try token.claims(), .secret, authority.claims))
         }
-        guard let keys else { throw Claims.refusal("The token's algorithm is not allowed.", .notOurs) }
-        switch keys.find(try token.keyId()) {
+        let algorithm = token.algorithm.prefix(20)
+        guard let keys = authority.keys else {
+            throw Claims.refusal(
+                "The token's algorithm (\(algorithm)) needs an issuer's public keys, and the service knows none.",
+                .notOurs)
+        }
+        let id = try token.keyId()
+        switch keys.find(id) {
         case .fetching: return .pending { keys.refresh($0) }
         case .unavailable:
             throw Failure(
                 .unavailable, "keys.unavailable", "The issuer's keys could not be fetched yet. Try again later.",
                 retryAfterSeconds: Int(Limits.keyFetchPauseSeconds))
-        case .unknown: throw Claims.refusal("The token was signed with an unknown key.", .notOurs)
+        case .unknown:
+            let name = id.map { "named “\($0.prefix(100))” (kid)" } ?? "without a name (kid)"
+            throw Claims.refusal("The token was signed with an unknown key, \(name).", .notOurs)
         case .found(let keys):
+            guard keys.contains(where: { $0.algorithm == token.algorithm }) else {
+                throw Claims.refusal(
+                    "The token's algorithm (\(algorithm)) is not its key's (\(keys[0].algorithm)).", .notOurs)
+            }
             guard keys.contains(where: token.isSigned) else {
                 throw Claims.refusal("The token's signature is invalid.", .notOurs)
             }
-            return .known((try token.claims(), .issuer))
+            return .known((try token.claims(), .issuer, authority.claims))
         }
+    }
+
+    /// Returns the issuer whose keys must have signed a token, by a claim that is not verified yet.
+    private func authority(of token: SignedToken) throws(Failure) -> Authority {
+        if authorities.count == 1 { return authorities[0] }
+        guard case .object(let members) = try token.claims() else {
+            throw Claims.refusal("The token's payload is not a JSON object.")
+        }
+        guard let rules = IssuerRules.of(members["iss"], among: authorities.map(\.rules)),
+            let authority = authorities.first(where: { $0.rules.issuer == rules.issuer })
+        else { throw Claims.notOurs("iss", members["iss"]) }
+        return authority
     }
 }
 
@@ -151,6 +214,9 @@ extension Authenticator {
         }
         .get()
     }
+
+    /// What opening and renewing a stream requires of a backend.
+    static let streamCapability = Capability.read
 
     /// Admits a stream, whose token may be in a header, a cookie or a body. Opening a stream counts as a request;
     /// otherwise a client that reconnects in a loop would not be limited.
@@ -164,6 +230,7 @@ extension Authenticator {
         let rate = principal.allowance?.take(at: clock.now())
         note(principal, rate)
         if let rate, !rate.isAllowed { throw .rateLimited(rate) }
+        try Self.streamCapability.require(principal.caller)
         return verdict
     }
 

@@ -41,7 +41,7 @@ final class Backends: Sendable {
 
     /// Notes the holder of a verified token.
     func note(_ caller: Caller) {
-        guard caller.isService, !Caller.serviceNames.contains(caller.userId.text) else { return }
+        guard caller.isService, !Settings.serviceNames.contains(caller.userId.text) else { return }
         let keptUntil = caller.expiresAt.adding(seconds: Self.keptSeconds)
         seen.withLock { seen in
             let known = seen[caller.owner]

@@ -16,6 +16,8 @@ final class Caller: Sendable {
     let isService: Bool
     /// Whether it may send rows of every tenant: a backend whose token names no tenant, or an authenticated feed.
     let spansTenants: Bool
+    /// What a backend may do; nil for everything.
+    let capabilities: Set<Capability>?
     /// Whether it is a backend whose token has no `sub`; its role then serves as its id.
     let isAnonymous: Bool
     /// Its right to act on data of other users; nil for an ordinary user.
@@ -41,14 +43,14 @@ final class Caller: Sendable {
     /// By default the values of a caller without a token: issued before all others, and without expiry.
     init(
         tenant: ID<Tenant>, userId: ID<User>, role: String, isService: Bool, spansTenants: Bool = false,
-        isAnonymous: Bool = false, tier: String? = nil, scope: Scope, claims: Set<String>? = nil, omittedKeys: Int = 0,
-        tokenId: String? = nil,
-        sessionId: String? = nil, issuedAt: Timestamp = Timestamp(microseconds: 0),
+        capabilities: Set<Capability>? = nil, isAnonymous: Bool = false, tier: String? = nil, scope: Scope,
+        claims: Set<String>? = nil, omittedKeys: Int = 0, tokenId: String? = nil, sessionId: String? = nil,
+        issuedAt: Timestamp = Timestamp(microseconds: 0),
         expiresAt: Timestamp = Timestamp(microseconds: .max)
     ) {
         owner = Owner(tenant: tenant, userId: userId)
         (self.role, self.isService) = (role, isService)
-        (self.spansTenants, self.isAnonymous) = (spansTenants, isAnonymous)
+        (self.spansTenants, self.capabilities, self.isAnonymous) = (spansTenants, capabilities, isAnonymous)
         (self.tier, self.scope, self.claims) = (tier, scope, claims)
         (self.omittedKeys, self.tokenId, self.sessionId) = (omittedKeys, tokenId, sessionId)
         (self.issuedAt, self.expiresAt) = (issuedAt, expiresAt)
@@ -65,10 +67,6 @@ final class Caller: Sendable {
 
     var tenant: ID<Tenant> { owner.tenant }
     var userId: ID<User> { owner.userId }
-
-    /// The ids of the service itself, feeds, a person at the command line, and backends whose token has no `sub`. No
-    /// user has one of them.
-    static let serviceNames: Set<String> = ["bellhop", "feed", "operator", "service", "service_role", "source"]
 
     /// The service itself, working for one tenant: it has the access of a backend of the tenant.
     static func system(tenant: ID<Tenant>, named name: String = "bellhop", spansTenants: Bool = false) -> Caller {
@@ -99,7 +97,8 @@ final class Caller: Sendable {
     private func changed(to keys: Set<String>?, omitted: Int) -> Caller {
         Caller(
             tenant: tenant, userId: userId, role: role, isService: isService, spansTenants: spansTenants,
-            isAnonymous: isAnonymous, tier: tier, scope: keys.map { Scope(tenant: tenant, keys: $0) } ?? scope,
+            capabilities: capabilities, isAnonymous: isAnonymous, tier: tier,
+            scope: keys.map { Scope(tenant: tenant, keys: $0) } ?? scope,
             claims: keys.map { $0 == claimed ? nil : claimed } ?? claims, omittedKeys: omitted, tokenId: tokenId,
             sessionId: sessionId, issuedAt: issuedAt, expiresAt: expiresAt)
     }
@@ -144,6 +143,16 @@ public enum TokenRole: String, Sendable, CaseIterable {
     /// A backend of its tenant; without a tenant, of all tenants. The name is that of Supabase.
     case backend = "service_role"
     case admin, staff, barber, teacher
+
+    /// What a token with this role may do beside what every user may, for the log.
+    var right: String {
+        switch self {
+        case .backend: "everything for all users of its tenant, or of all tenants if no claim names one"
+        case .admin: "see and moderate everything of its tenant"
+        case .staff, .barber: "run the shops that its token names"
+        case .teacher: "see the rows of its classes as staff"
+        }
+    }
 }
 
 /// A user of a tenant: the owner of requests, streams or counts.

@@ -101,11 +101,14 @@ struct SigningKey: Sendable {
                 description: "its key type is not supported (\(type ?? "no kty"), \(curve ?? "no crv"))")
         }
         guard let named = jwk["alg"] else { return usual }
-        guard case .string(let name) = named, fitting.contains(name) else {
+        guard case .string(let name) = named, fitting.contains(usualName(of: name)) else {
             throw KeySet.Unusable(description: "its alg is not supported or does not match its kty")
         }
-        return name
+        return usualName(of: name)
     }
+
+    /// Returns the name of an algorithm in RFC 8037, for that of RFC 9864.
+    static func usualName(of algorithm: String) -> String { algorithm == "Ed25519" ? "EdDSA" : algorithm }
 
     private static func publicKey(of jwk: [String: JSONValue], _ algorithm: String) throws -> PublicKey {
         switch algorithm {

@@ -161,7 +161,7 @@ final class RevocationList: Sendable {
                 "The service cannot check at the moment whether the token was revoked. Try again later.",
                 retryAfterSeconds: Limits.revocationsRetrySeconds)
         }
-        guard caller.expiresAt > now else { throw Claims.expired }
+        guard caller.expiresAt > now else { throw Claims.expired(at: caller.expiresAt, now) }
         guard !isRevoked(caller) else { throw Claims.refusal("The token has been revoked.", .revoked) }
     }
 }

@@ -4,6 +4,7 @@ import Values
 /// The parts of a token in its compact form (RFC 7515 §3.1); nothing is verified yet.
 struct SignedToken: Sendable {
     let header: [String: JSONValue]
+    /// In the names of RFC 7518 and RFC 8037: RFC 9864 calls EdDSA by the name of its curve.
     let algorithm: String
     let payload: [UInt8]
     private let signature: [UInt8]
@@ -17,7 +18,8 @@ struct SignedToken: Sendable {
         guard case .object(let header) = try Self.json(head), let algorithm = header.string("alg") else {
             throw Claims.refusal("The token's alg is missing.")
         }
-        (self.header, self.algorithm, payload, self.signature) = (header, algorithm, body, signature)
+        (self.header, payload, self.signature) = (header, body, signature)
+        self.algorithm = SigningKey.usualName(of: algorithm)
         signed = Array(token[..<parts[1].endIndex])
     }
 

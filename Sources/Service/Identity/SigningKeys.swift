@@ -4,7 +4,7 @@ import OutboundHTTP
 import Threads
 import Values
 
-/// The issuer's public keys, from a file or a URL.
+/// An issuer's public keys, from a file, an address, or the address in its OpenID configuration.
 ///
 /// A key set is fetched at the start, again after its lifetime, and when a token names an unknown key id. One fetch
 /// runs at a time, at most once in ten seconds, while requests that wait for it are suspended. While the issuer is
@@ -19,7 +19,7 @@ struct SigningKeys: Sendable {
         case fetching
     }
 
-    let source: String
+    let source: KeySource
     let clock: Clock
     let logger: Logger
     /// Called after the keys changed: verified tokens may have been signed by a withdrawn key.
@@ -32,6 +32,8 @@ struct SigningKeys: Sendable {
         /// Both by the clock's uptime.
         var attemptedAt: Duration?
         var fetchedAt: Duration = .zero
+        /// The address that the issuer's configuration named last.
+        var discovered: OutboundURL?
         var waiting: [@Sendable () -> Void] = []
 
         func isDue(_ now: Duration) -> Bool {
@@ -47,41 +49,31 @@ struct SigningKeys: Sendable {
         }
     }
 
-    /// - Throws: if `source` is a file that cannot be used now. A URL is fetched later.
+    /// - Throws: if `source` is a file that cannot be used now. An address is fetched later.
     init(
-        source: String, clock: Clock, logger: Logger, replaced: @escaping @Sendable () -> Void
+        source: KeySource, clock: Clock, logger: Logger, replaced: @escaping @Sendable () -> Void
     ) throws(Settings.Mistake) {
         (self.source, self.clock, self.logger, self.replaced) = (source, clock, logger, replaced)
-        do {
-            if try Self.address(source) != nil {
-                refresh {}
-                return
-            }
-        } catch {
-            throw Settings.key(\.$jwks).mistake("\(error)")
+        guard case .file(let path) = source else {
+            refresh {}
+            return
         }
         do {
-            let set = try KeySet(reading: Data(contentsOf: URL(fileURLWithPath: source)))
+            let set = try KeySet(reading: Data(contentsOf: URL(fileURLWithPath: path)))
             guard !set.keys.isEmpty else { throw KeySet.Unusable(description: Self.reasonOfNone(set)) }
             finish(set)
         } catch let unusable as KeySet.Unusable {
-            throw Settings.key(\.$jwks).mistake("\(source): \(unusable)")
+            throw Settings.key(\.$jwks).mistake("\(path): \(unusable)")
         } catch {
-            throw Settings.key(\.$jwks).mistake("\(source): the file cannot be read")
+            throw Settings.key(\.$jwks).mistake("\(path): the file cannot be read")
         }
     }
 
     /// Whether there is a key.
     var isLoaded: Bool { state.withLock { $0.set?.keys.isEmpty == false } }
 
-    func register(in metrics: MetricsRegistry) {
-        metrics.register { [state] text in
-            let (used, skipped) = state.withLock { ($0.set?.usedCount ?? 0, $0.set?.skippedCount ?? 0) }
-            text.family(
-                "bellhop_signing_keys", .gauge, "Keys of the issuer's key set, by whether they can verify tokens.",
-                by: "state", samples: [("used", used), ("skipped", skipped)])
-        }
-    }
+    /// The numbers of keys that can verify tokens, and of others.
+    var counts: (used: Int, skipped: Int) { state.withLock { ($0.set?.usedCount ?? 0, $0.set?.skippedCount ?? 0) } }
 
     /// - Parameter id: the token's `kid`; nil matches a set of one key.
     func find(_ id: String?) -> Lookup {
@@ -115,7 +107,8 @@ struct SigningKeys: Sendable {
     private func fetch() {
         Task.detached {
             do {
-                finish(try await Self.load(source))
+                let (set, discovered) = try await Self.load(source, discovered: state.withLock(\.discovered))
+                finish(set, discovered: discovered)
             } catch {
                 logger.error(
                     "The signing keys could not be fetched.", metadata: ["reason": "\(Self.reason(of: error))"])
@@ -124,13 +117,14 @@ struct SigningKeys: Sendable {
         }
     }
 
-    private func finish(_ found: KeySet?) {
+    private func finish(_ found: KeySet?, discovered: OutboundURL? = nil) {
         let now = clock.uptime()
         let (resumed, before) = state.withLock { state in
             let before = state.set
             if let found {
                 state.set = found
                 state.fetchedAt = now
+                state.discovered = discovered
             }
             state.attemptedAt = now
             state.isFetching = false
@@ -147,7 +141,8 @@ struct SigningKeys: Sendable {
 
     /// Logs skipped keys once per key set, which is fetched again every ten minutes.
     private func report(_ set: KeySet, after before: KeySet?) {
-        logger.info("The signing keys were loaded.", metadata: ["keys": "\(set.usedCount)"])
+        logger.info(
+            "The signing keys were loaded.", metadata: ["keys": "\(set.usedCount)", "source": "\(source.name)"])
         let hasBecomeEmpty = set.keys.isEmpty && before?.keys.isEmpty != true
         guard set.skippedCount > 0 else {
             if hasBecomeEmpty { logger.warning("The key set is empty, so no token can be verified.") }
@@ -169,50 +164,82 @@ struct SigningKeys: Sendable {
 
     // MARK: Reading a key set
 
-    /// Returns the address of a key set; nil for a file.
+    /// Reads the key set of a source.
     ///
-    /// Keys decide whose tokens are accepted, so they are fetched only over TLS, or from this machine.
-    private static func address(_ source: String) throws(KeySet.Unusable) -> OutboundURL? {
-        guard ["http:", "https:"].contains(where: { source.lowercased().hasPrefix($0) }) else { return nil }
-        let url: OutboundURL
+    /// - Parameter discovered: The address that the issuer's configuration named last, for when it cannot be read.
+    static func load(
+        _ source: KeySource, discovered: OutboundURL? = nil
+    ) async throws -> (set: KeySet, discovered: OutboundURL?) {
+        switch source {
+        case .file(let path): return (try KeySet(reading: Data(contentsOf: URL(fileURLWithPath: path))), nil)
+        case .address(let url): return (try await keySet(at: url), nil)
+        case .discovery(let issuer, let document, let isPrivate):
+            let configuration: Data
+            do {
+                configuration = try await bytes(at: document)
+            } catch let unusable as KeySet.Unusable {
+                guard let discovered else { throw unusable.at(document) }
+                return (try await keySet(at: discovered), discovered)
+            }
+            let address = try keyAddress(in: configuration, at: document, of: issuer, isPrivate: isPrivate)
+            return (try await keySet(at: address), address)
+        }
+    }
+
+    private static func keySet(at url: OutboundURL) async throws -> KeySet {
         do {
-            url = try OutboundURL(source)
+            return try KeySet(reading: try await bytes(at: url))
+        } catch let unusable as KeySet.Unusable {
+            throw unusable.at(url)
+        }
+    }
+
+    /// Returns the address of the keys in an OpenID configuration (OpenID Connect Discovery 1.0 §4.3).
+    ///
+    /// - Throws: if the configuration is another issuer's. Its keys would verify tokens in the name of this one.
+    private static func keyAddress(
+        in document: Data, at url: OutboundURL, of issuer: String, isPrivate: Bool
+    ) throws(KeySet.Unusable) -> OutboundURL {
+        func unusable(_ reason: String) -> KeySet.Unusable { KeySet.Unusable(description: reason).at(url) }
+        guard document.count <= Limits.keySetBytesMax,
+            case .object(let members)? = try? JSONValue(parsing: Array(document))
+        else { throw unusable("it is not an OpenID configuration (JSON)") }
+        guard members.string("issuer") == issuer else {
+            let found = members.string("issuer").map { "\($0.prefix(200))" } ?? "no issuer"
+            throw unusable("it names \(found), not \(issuer): they must be equal, also in a slash at the end")
+        }
+        guard let text = members.string("jwks_uri") else { throw unusable("its jwks_uri is missing") }
+        do {
+            return try KeySource.address(text, isPrivate: isPrivate)
         } catch {
-            throw KeySet.Unusable(description: "the URL \(error)")
+            throw unusable("its jwks_uri is refused: \(error.problem)")
         }
-        guard url.isEncrypted || url.host.isLoopbackHost else {
-            throw KeySet.Unusable(
-                description: "the URL must begin with https:// (http:// is only accepted for loopback addresses)")
-        }
-        return url
     }
 
-    /// Reads the key set from a file or a URL.
-    static func load(_ source: String) async throws -> KeySet {
-        try KeySet(reading: try await bytes(of: source))
-    }
-
-    /// Returns why the key set could not be loaded, without the address, whose query may contain a secret.
+    /// Returns why the key set could not be loaded.
     static func reason(of error: any Error) -> String {
         error is KeySet.Unusable ? "\(error)" : (error as NSError).localizedDescription
     }
 
-    private static func bytes(of source: String) async throws -> Data {
-        guard let address = try address(source) else { return try Data(contentsOf: URL(fileURLWithPath: source)) }
-        return try await withCheckedThrowingContinuation { continuation in
+    private static func bytes(at url: OutboundURL) async throws -> Data {
+        try await withCheckedThrowingContinuation { continuation in
             // The client blocks its thread, which must not be one of the cooperative pool. There is one fetch in ten
             // seconds.
-            Thread.detachNewThread { continuation.resume(with: Result { try fetchedBytes(of: address.text) }) }
+            Thread.detachNewThread { continuation.resume(with: Result { try fetchedBytes(of: url) }) }
         }
     }
 
     /// Issuers may be in a private network. The client follows no redirect, uses no proxy of the environment, and stops
     /// at the size limit of a document.
     private static let client = OutboundClient(allowsPrivate: true, timeoutSeconds: Limits.keyFetchTimeoutSeconds)
+    /// The client for `http://`. Over the internet, anyone on the way could answer with own keys.
+    private static let privateClient = OutboundClient(
+        allowsPrivate: true, allowsPublic: false, timeoutSeconds: Limits.keyFetchTimeoutSeconds)
 
-    private static func fetchedBytes(of address: String) throws -> Data {
+    private static func fetchedBytes(of url: OutboundURL) throws -> Data {
         var document = Data()
-        let answer = client.watch(OutboundProbe(url: address, headers: [("Accept", "application/json")])) { piece in
+        let client = url.isEncrypted ? client : privateClient
+        let answer = client.watch(OutboundProbe(url: url.text, headers: [("Accept", "application/json")])) { piece in
             document.append(contentsOf: piece)
             return document.count <= Limits.keySetBytesMax
         }
@@ -227,5 +254,12 @@ struct SigningKeys: Sendable {
             throw KeySet.Unusable(description: "the issuer answered \(answer.status)")
         }
         return document
+    }
+}
+
+extension KeySet.Unusable {
+    /// Names the address, without its query, which may contain a secret.
+    fileprivate func at(_ url: OutboundURL) -> KeySet.Unusable {
+        KeySet.Unusable(description: "\(url.origin)\(url.path): \(description)")
     }
 }

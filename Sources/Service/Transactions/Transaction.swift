@@ -77,13 +77,13 @@ final class Transaction {
     /// Checks that a user id belongs to a person. A caller that may end the access of users must not end the access of
     /// a backend, of a feed or of the service itself.
     func requirePerson(_ userId: ID<User>) throws {
-        guard !Caller.serviceNames.contains(userId.text),
+        guard !settings.backendNames.contains(userId.text),
             try !backends.contains(Owner(tenant: tenant, userId: userId), at: now, in: db)
         else {
             throw Failure.forbidden(
                 """
                 \(userId) acts as a backend or as the service, not as a user. To end the access of a backend, revoke its \
-                token by tokenId.
+                token by tokenId, or remove its key from \(Settings.variable(\.$serviceKeys)).
                 """, code: "user.is_service")
         }
     }

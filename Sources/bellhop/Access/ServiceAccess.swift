@@ -1,7 +1,6 @@
 import ArgumentParser
-import BellhopCalls
-import Cryptography
 import Foundation
+import Service
 import Values
 
 /// The option for the address of a running service.
@@ -20,37 +19,29 @@ struct ServiceAccess: ParsableArguments {
     }
 }
 
-/// A JWT signed with a shared secret (HS256), as `bellhop token` mints it for development and for scripts.
-struct DevelopmentToken {
-    var subject: String
-    var role: String?
-    var tenant: String?
-    /// Further claims; those for authorization belong under `app_metadata`.
-    var claims: [String: JSON] = [:]
-    var lifetimeSeconds = 3600
-
-    /// The secret that the service verifies tokens with.
-    static func requireSecret() throws -> String {
-        guard let secret = ProcessInfo.processInfo.environment["BELLHOP_JWT_SECRET"], !secret.isEmpty else {
-            throw ValidationError(
-                "BELLHOP_JWT_SECRET is not set. Set it to the secret with which the service verifies tokens.")
-        }
-        return secret
+extension TokenMint {
+    /// Reads the settings with which the service verifies tokens.
+    static func load(_ flags: SettingsFlags) async throws -> TokenMint {
+        let settings = try await flags.load()
+        return try Terminal.explaining { try TokenMint(settings) }
     }
 
-    func signed(with secret: String, now: Date = Date()) -> String {
-        var metadata = claims["app_metadata"]?.object ?? [:]
-        if let role { metadata["user_role"] = .string(role) }
-        if let tenant { metadata["tenant"] = .string(tenant) }
-        var payload = claims
-        if !metadata.isEmpty { payload["app_metadata"] = .object(metadata) }
-        let issuedAt = Int64(now.timeIntervalSince1970)
-        payload["sub"] = .string(subject)
-        payload["iat"] = .integer(issuedAt)
-        payload["exp"] = .integer(issuedAt + Int64(lifetimeSeconds))
-        payload["jti"] = payload["jti"] ?? .string(UUID().uuidString.lowercased())
-        let head: JSON = ["alg": "HS256", "typ": "JWT"]
-        let signed = RFC4648.encodeURL(head.data) + "." + RFC4648.encodeURL(JSON.object(payload).data)
-        return signed + "." + RFC4648.encodeURL(AuthenticationKey(secret.utf8).code(for: signed.utf8))
+    func signed(_ token: DevelopmentToken) throws -> String {
+        try Terminal.explaining { 
+            try sign(
+                token, at: Timestamp(microseconds: Int64(Date().timeIntervalSince1970 * 1_000_000)),
+                id: UUID().uuidString.lowercased())
+         }
+    }
+}
+
+extension Terminal {
+    /// Turns a mistake in the settings into one line and the exit code 78, the `EX_CONFIG` of sysexits.h.
+    fileprivate static func explaining<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch let mistake as Settings.Mistake {
+            throw failure("\(mistake)", code: 78)
+        }
     }
 }

@@ -79,11 +79,7 @@ struct Doctor: AsyncParsableCommand {
 
     private func streamToken(_ settings: Settings) -> String? {
         if let given = token ?? ProcessInfo.processInfo.environment["BELLHOP_TOKEN"] { return given }
-        guard let secret = settings.jwtSecret else { return nil }
-        var own = DevelopmentToken(subject: "bellhop-doctor", lifetimeSeconds: 300)
-        own.claims["iss"] = settings.jwtIssuer.map(JSON.string)
-        own.claims["aud"] = settings.jwtAudience.map(JSON.string)
-        return own.signed(with: secret)
+        return try? TokenMint(settings).signed(DevelopmentToken(user: "bellhop-doctor", lifetimeSeconds: 300))
     }
 
     private static func line(_ finding: Finding) -> String {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BellhopCalls
 import Foundation
+import Service
 
 struct Listen: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -43,7 +44,7 @@ struct Listen: AsyncParsableCommand {
     func run() async throws {
         var access = try ServiceAccess.parse([])
         access.url = address ?? url
-        let client = BellhopClient(baseURL: access.baseURL, token: try provider())
+        let client = BellhopClient(baseURL: access.baseURL, token: try await provider())
         let topics = topics.map { $0.split(separator: ",").map(String.init) } ?? []
         var options = BellhopStream.Options(topics: topics, lastEventID: lastEventId)
         options.limits.triesMax = tries
@@ -64,7 +65,7 @@ struct Listen: AsyncParsableCommand {
         guard token == nil || subject == nil else { throw ValidationError("Give --token or --subject, not both.") }
     }
 
-    private func provider() throws -> BellhopClient.TokenProvider {
+    private func provider() async throws -> BellhopClient.TokenProvider {
         if let token = token ?? (subject == nil ? ProcessInfo.processInfo.environment["BELLHOP_TOKEN"] : nil) {
             return .fixed(token)
         }
@@ -72,8 +73,8 @@ struct Listen: AsyncParsableCommand {
             throw Terminal.failure(
                 "a stream requires a user: pass --token or --subject, or set BELLHOP_TOKEN", code: 64)
         }
-        let secret = try DevelopmentToken.requireSecret()
-        return BellhopClient.TokenProvider { DevelopmentToken(subject: subject).signed(with: secret) }
+        let mint = try await TokenMint.load(SettingsFlags.parse([]))
+        return BellhopClient.TokenProvider { try mint.signed(DevelopmentToken(user: subject)) }
     }
 
     private static func report(_ connection: BellhopStream.Connection, address: String) {

@@ -1,13 +1,14 @@
 import ArgumentParser
-import BellhopCalls
 import Service
+import Values
 
 struct Token: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Create a development token (HS256).",
         usage: "bellhop token --subject <subject> [--role <role>] [<options>]",
         discussion: """
-            Signs the token with BELLHOP_JWT_SECRET, which must be the service's secret, and prints only the token.
+            Signs the token with the secret in the service's settings, and prints only the token. Its claims stand where \
+            these settings look for them, with the issuer and the audience that they require.
 
               bellhop token --subject ada
               bellhop token --subject backend --role service_role --lifetime 12h
@@ -15,13 +16,13 @@ struct Token: AsyncParsableCommand {
                 --claim 'app_metadata.shop_ids=["s1"]'
             """)
 
-    @Option(help: "User of the token (sub).")
+    @Option(help: "User of the token.")
     var subject: String
 
-    @Option(help: "Role, such as service_role, staff or admin (app_metadata.user_role).")
+    @Option(help: "Role, such as service_role, staff or admin.")
     var role: String?
 
-    @Option(help: "Tenant (app_metadata.tenant).")
+    @Option(help: "Tenant.")
     var tenant: String?
 
     @Option(
@@ -32,39 +33,33 @@ struct Token: AsyncParsableCommand {
     @Option(help: "Lifetime, such as 90s, 15m, 1h or 7d.", transform: Lifetime.init(text:))
     var lifetime = Lifetime(seconds: 3600)
 
+    @OptionGroup var settings: SettingsFlags
+
     func run() async throws {
-        let secret = try DevelopmentToken.requireSecret()
-        if let role, TokenRole(rawValue: role) == nil {
-            let known = TokenRole.allCases.map(\.rawValue).joined(separator: ", ")
-            Terminal.note("bellhop: “\(role)” gives only what your file of tables grants to it. Known roles: \(known).")
+        let mint = try await TokenMint.load(settings)
+        if let role, !mint.roles.contains(role) {
+            let hint =
+                mint.roles.closest(to: role).map { "did you mean \($0)?" }
+                ?? "known roles are \(mint.roles.joined(separator: ", "))."
+            Terminal.note("bellhop: the role “\(role)” gives no right; \(hint)")
         }
-        var token = DevelopmentToken(subject: subject, role: role, tenant: tenant)
-        for claim in claims { try Token.add(claim, to: &token.claims) }
-        token.lifetimeSeconds = lifetime.seconds
-        Terminal.line(token.signed(with: secret))
+        var token = DevelopmentToken(user: subject, role: role, tenant: tenant, lifetimeSeconds: lifetime.seconds)
+        for claim in claims { token.claims = try Token.adding(claim, to: token.claims) }
+        Terminal.line(try mint.signed(token))
     }
 
     func validate() throws {
         guard !subject.isEmpty else { throw ValidationError("--subject must not be empty.") }
-        var sink: [String: JSON] = [:]
-        for claim in claims { try Token.add(claim, to: &sink) }
+        for claim in claims { _ = try Token.adding(claim, to: [:]) }
     }
 
-    static func add(_ claim: String, to claims: inout [String: JSON]) throws {
+    static func adding(_ claim: String, to claims: [String: JSONValue]) throws -> [String: JSONValue] {
         guard let equals = claim.firstIndex(of: "="), equals > claim.startIndex else {
             throw ValidationError("“\(claim)” is not a claim: write name=value.")
         }
-        let path = claim[..<equals].split(separator: ".").map(String.init)
         let text = String(claim[claim.index(after: equals)...])
-        claims = set((try? JSON(parsing: text)) ?? .string(text), at: path[...], in: claims)
-    }
-
-    private static func set(_ value: JSON, at path: ArraySlice<String>, in object: [String: JSON]) -> [String: JSON] {
-        guard let name = path.first else { return object }
-        var object = object
-        let rest = path.dropFirst()
-        object[name] = rest.isEmpty ? value : .object(set(value, at: rest, in: object[name]?.object ?? [:]))
-        return object
+        let value = (try? JSONValue(parsing: Array(text.utf8))) ?? .string(text)
+        return TokenMint.adding(value, at: String(claim[..<equals]), to: claims)
     }
 }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BellhopCalls
 import Foundation
+import Service
 
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -8,7 +9,7 @@ struct Demo: AsyncParsableCommand {
         usage: "bellhop demo [--school] [--url <url>] [<options>]",
         discussion: """
             Calls the HTTP API like a backend, a shop's staff and its customers, with tokens that it creates \
-            from BELLHOP_JWT_SECRET. It simulates visits, bookings, walk-ins and the queue of a barber shop. The users \
+            with the service's settings (BELLHOP_JWT_SECRET and others). It simulates visits, bookings, walk-ins and the queue of a barber shop. The users \
             also send messages and friend requests, vote for music, win points, and follow the posts of \
             the barbers.
 
@@ -51,41 +52,43 @@ struct Demo: AsyncParsableCommand {
     @Option(help: "Random seed; the same seed gives the same actions.")
     var seed: UInt64 = 1
 
-    @Option(help: "Tenant of the data; with --school, the default is demo-school.")
-    var tenant = "default"
+    @Option(help: "Tenant of the data; by default demo-school with --school, otherwise default.")
+    var tenant: String?
+
+    @OptionGroup var settings: SettingsFlags
 
     func run() async throws {
-        let secret = try DevelopmentToken.requireSecret()
-        if school { return try await playSchool(secret) }
-        if let source { return try await playLists(secret, in: source) }
-        let scenario = DemoScenario(baseURL: service.baseURL, secret: secret, tenant: tenant, seed: seed)
+        let mint = try await TokenMint.load(settings)
+        if school { return try await playSchool(mint) }
+        if let source { return try await playLists(mint, in: source) }
+        let scenario = DemoScenario(baseURL: service.baseURL, mint: mint, tenant: tenant ?? mint.tenant ?? "default", seed: seed)
         try await reportingFailures {
             try await scenario.prepare()
-            Terminal.line("Open the console as ada: \(await scenario.consoleLink(as: "ada"))")
+            Terminal.line("Open the console as ada: \(try await scenario.consoleLink(as: "ada"))")
             try await play { try await scenario.act() }
         }
     }
 
-    private func playSchool(_ secret: String) async throws {
+    private func playSchool(_ mint: TokenMint) async throws {
         let webhookSecret = ProcessInfo.processInfo.environment["BELLHOP_CHANGES_SECRET"]
         let day = SchoolDay(
-            baseURL: service.baseURL, secret: secret, webhookSecret: webhookSecret,
-            school: tenant == "default" ? "demo-school" : tenant, seed: seed)
+            baseURL: service.baseURL, mint: mint, webhookSecret: webhookSecret,
+            school: tenant ?? mint.tenant ?? "demo-school", seed: seed)
         try await reportingFailures {
             let listening = try await day.prepare()
             defer { for task in listening { task.cancel() } }
-            Terminal.line("Open the console as ruth, a teacher: \(await day.consoleLink(as: "ruth"))")
+            Terminal.line("Open the console as ruth, a teacher: \(try await day.consoleLink(as: "ruth"))")
             try await play { try await day.act() }
             try await day.settle()
         }
     }
 
-    private func playLists(_ secret: String, in database: String) async throws {
-        let lists = try TodoLists(baseURL: service.baseURL, secret: secret, database: database, seed: seed)
+    private func playLists(_ mint: TokenMint, in database: String) async throws {
+        let lists = try TodoLists(baseURL: service.baseURL, mint: mint, database: database, seed: seed)
         try await reportingFailures {
             let listening = try await lists.prepare()
             defer { for task in listening { task.cancel() } }
-            Terminal.line("Open the console as ada: \(await lists.consoleLink())")
+            Terminal.line("Open the console as ada: \(try await lists.consoleLink())")
             try await play { try await lists.act() }
         }
     }
@@ -117,25 +120,25 @@ struct Demo: AsyncParsableCommand {
 struct DemoClient: Sendable {
     let baseURL: String
     private let client: BellhopClient
-    private let secret: String
+    private let mint: TokenMint
     private let tenant: String?
 
     /// - Parameter tenant: nil leaves it out of the tokens.
-    init(baseURL: String, secret: String, tenant: String?) {
+    init(baseURL: String, mint: TokenMint, tenant: String?) {
         self.baseURL = baseURL
         client = BellhopClient(baseURL: baseURL)
-        self.secret = secret
+        self.mint = mint
         self.tenant = tenant
     }
 
     /// A client that sends the token.
-    func with(_ token: DevelopmentToken) -> BellhopClient { client.with(token: signed(token)) }
+    func with(_ token: DevelopmentToken) throws -> BellhopClient { client.with(token: try signed(token)) }
 
     /// The token, of the demo's tenant.
-    func signed(_ token: DevelopmentToken) -> String {
+    func signed(_ token: DevelopmentToken) throws -> String {
         var token = token
         token.tenant = tenant
-        return token.signed(with: secret)
+        return try mint.signed(token)
     }
 
     /// - Throws: the exit code, after printing why the demo cannot continue.

@@ -1,5 +1,7 @@
 import BellhopCalls
 import Foundation
+import Service
+import Values
 
 /// The part of the demo with the shop's chairs: bookings, walk-ins and service.
 ///
@@ -83,8 +85,8 @@ extension DemoScenario {
             "service": .string(service), "scheduledStart": .string(start.ISO8601Format()),
             "durationMinutes": .integer(Int64(minutes)), "tier": isBlackCard ? "blackCard" : "standard",
         ]
-        let claims: [String: JSON] = isBlackCard ? ["app_metadata": ["tier": "blackCard"]] : [:]
-        let booker = client.with(DevelopmentToken(subject: customer, claims: claims))
+        let booker = try client.with(
+            DevelopmentToken(user: customer, meanings: isBlackCard ? [.tier: .string("blackCard")] : [:]))
         let answer = try await booker.post("/v1/bookings", body)
         guard answer.status != 409 else { return say("\(customer) wants a \(service), but the barber is taken.") }
         try expect(answer, "book for \(customer)")

@@ -1,5 +1,6 @@
 import BellhopCalls
 import Foundation
+import Service
 import Values
 
 /// The scenario of `bellhop demo`: the people of a barber shop and their actions.
@@ -25,10 +26,10 @@ actor DemoScenario {
     /// A prefix of ids, so that a second demo sends new events instead of repeating the first's.
     private let run = String(UInt32.random(in: .min ... .max), radix: 36)
 
-    init(baseURL: String, secret: String, tenant: String, seed: UInt64) {
+    init(baseURL: String, mint: TokenMint, tenant: String, seed: UInt64) {
         let tenant = tenant == "default" ? nil : tenant
-        client = DemoClient(baseURL: baseURL, secret: secret, tenant: tenant)
-        secondDevice = DemoClient(baseURL: baseURL, secret: secret, tenant: tenant)
+        client = DemoClient(baseURL: baseURL, mint: mint, tenant: tenant)
+        secondDevice = DemoClient(baseURL: baseURL, mint: mint, tenant: tenant)
         random = SplitMix64(seed: seed)
     }
 
@@ -137,28 +138,30 @@ actor DemoScenario {
     }
 
     var backend: BellhopClient {
-        client.with(DevelopmentToken(subject: "demo-backend", role: "service_role"))
+        get throws { try client.with(DevelopmentToken(user: "demo-backend", role: "service_role")) }
     }
 
     var staff: BellhopClient {
-        var token = DevelopmentToken(subject: "demo-staff", role: "staff")
-        token.claims = ["app_metadata": ["shop_ids": [.string(DemoScenario.shop)]]]
-        return client.with(token)
+        get throws {
+            try client.with(
+                DevelopmentToken(
+                    user: "demo-staff", role: "staff", meanings: [.shops: .array([.string(DemoScenario.shop)])]))
+        }
     }
 
     /// Returns a link to the console that shows the shop as one of the customers sees it, valid for a week, and can
     /// send test events.
-    func consoleLink(as customer: String) -> String {
+    func consoleLink(as customer: String) throws -> String {
         let week = 7 * 86_400
-        let token = client.signed(DevelopmentToken(subject: customer, lifetimeSeconds: week))
-        let backend = client.signed(
-            DevelopmentToken(subject: "demo-backend", role: "service_role", lifetimeSeconds: week))
+        let token = try client.signed(DevelopmentToken(user: customer, lifetimeSeconds: week))
+        let backend = try client.signed(
+            DevelopmentToken(user: "demo-backend", role: "service_role", lifetimeSeconds: week))
         return "\(client.baseURL)/#token=\(token)&shop=\(DemoScenario.shop)&backend=\(backend)"
     }
 
-    func user(_ name: String) -> BellhopClient { client.with(DevelopmentToken(subject: name)) }
+    func user(_ name: String) throws -> BellhopClient { try client.with(DevelopmentToken(user: name)) }
 
-    func secondDeviceOf(_ name: String) -> BellhopClient { secondDevice.with(DevelopmentToken(subject: name)) }
+    func secondDeviceOf(_ name: String) throws -> BellhopClient { try secondDevice.with(DevelopmentToken(user: name)) }
 
     @discardableResult
     func expect(_ answer: ServiceAnswer, _ what: String) throws -> ServiceAnswer {

@@ -1,5 +1,6 @@
 import BellhopCalls
 import Foundation
+import Service
 import Values
 
 /// The scenario of `bellhop demo --school`: a day at a small school. Its rows arrive as its database's webhooks would
@@ -9,12 +10,11 @@ actor SchoolDay {
         let id: String
         let role: String
         let color: Terminal.Color
-        /// Claims of the token beside the role: the student's own id.
-        var claims: [String: JSON] = [:]
+        var isPupil = false
 
         var token: DevelopmentToken {
             DevelopmentToken(
-                subject: id, role: role, claims: ["app_metadata": .object(claims)], lifetimeSeconds: 86_400)
+                user: id, role: role, meanings: isPupil ? [.student: .string(id)] : [:], lifetimeSeconds: 86_400)
         }
     }
 
@@ -27,8 +27,8 @@ actor SchoolDay {
 
     static let people = [
         Person(id: "ruth", role: "teacher", color: .green), Person(id: "omar", role: "teacher", color: .blue),
-        Person(id: "mia", role: "student", color: .yellow, claims: ["student_id": "mia"]),
-        Person(id: "noah", role: "student", color: .yellow, claims: ["student_id": "noah"]),
+        Person(id: "mia", role: "student", color: .yellow, isPupil: true),
+        Person(id: "noah", role: "student", color: .yellow, isPupil: true),
         Person(id: "mias-mum", role: "parent", color: .magenta), Person(id: "dora", role: "admin", color: .red),
     ]
     private static let rooms = [("3a", "ruth"), ("3b", "omar")]
@@ -50,8 +50,8 @@ actor SchoolDay {
     private var scene = 0
     private let run = String(UInt32.random(in: .min ... .max), radix: 36)
 
-    init(baseURL: String, secret: String, webhookSecret: String?, school: String, seed: UInt64) {
-        client = DemoClient(baseURL: baseURL, secret: secret, tenant: school)
+    init(baseURL: String, mint: TokenMint, webhookSecret: String?, school: String, seed: UInt64) {
+        client = DemoClient(baseURL: baseURL, mint: mint, tenant: school)
         self.school = school
         self.webhookSecret = webhookSecret
         random = SplitMix64(seed: seed)
@@ -77,14 +77,14 @@ actor SchoolDay {
     }
 
     /// Returns a link to the console that shows what one of the people sees, valid for a day.
-    func consoleLink(as id: String) -> String {
+    func consoleLink(as id: String) throws -> String {
         guard let person = Self.people.first(where: { $0.id == id }) else { return client.baseURL }
-        let backend = DevelopmentToken(subject: "school-database", role: "service_role", lifetimeSeconds: 86_400)
-        return "\(client.baseURL)/#token=\(client.signed(person.token))&backend=\(client.signed(backend))"
+        let backend = DevelopmentToken(user: "school-database", role: "service_role", lifetimeSeconds: 86_400)
+        return try "\(client.baseURL)/#token=\(client.signed(person.token))&backend=\(client.signed(backend))"
     }
 
     private func open(_ person: Person) async throws -> Task<Void, Never> {
-        let client = self.client.with(person.token)
+        let client = try self.client.with(person.token)
         let (ready, isReady) = AsyncStream<String>.makeStream()
         let task = Task {
             do {
@@ -249,7 +249,7 @@ actor SchoolDay {
 
     /// Posts rows with the feed's secret if there is one, otherwise as a backend of the school.
     private func deliver(_ rows: [JSON]) async throws -> ServiceAnswer {
-        let backend = DevelopmentToken(subject: "school-database", role: "service_role")
+        let backend = DevelopmentToken(user: "school-database", role: "service_role")
         let headers = webhookSecret.map { ["X-Webhook-Secret": $0] } ?? [:]
         return try await client.with(backend).post("/v1/changes", .array(rows), headers: headers)
     }

@@ -22,8 +22,8 @@ actor TodoLists {
     private var scene = 0
 
     /// - Parameter database: the URL of a login that may create tables, as for `bellhop source setup`.
-    init(baseURL: String, secret: String, database url: String, seed: UInt64) throws {
-        client = DemoClient(baseURL: baseURL, secret: secret, tenant: nil)
+    init(baseURL: String, mint: TokenMint, database url: String, seed: UInt64) throws {
+        client = DemoClient(baseURL: baseURL, mint: mint, tenant: nil)
         self.url = url
         random = SplitMix64(seed: seed)
         do {
@@ -56,7 +56,7 @@ actor TodoLists {
     }
 
     private func requireReading() async throws {
-        let backend = client.with(DevelopmentToken(subject: "demo", role: "service_role"))
+        let backend = try client.with(DevelopmentToken(user: "demo", role: "service_role"))
         let metrics = try? await backend.get("/metrics").text
         guard metrics?.contains("\nbellhop_source_connected 1") == true else {
             throw Terminal.failure(
@@ -67,12 +67,12 @@ actor TodoLists {
         }
     }
 
-    func consoleLink() -> String {
-        "\(client.baseURL)/#token=\(client.signed(DevelopmentToken(subject: "ada", lifetimeSeconds: 86_400)))"
+    func consoleLink() throws -> String {
+        try "\(client.baseURL)/#token=\(client.signed(DevelopmentToken(user: "ada", lifetimeSeconds: 86_400)))"
     }
 
     private func open(_ person: Person) async throws -> Task<Void, Never> {
-        let client = self.client.with(DevelopmentToken(subject: person.id, lifetimeSeconds: 86_400))
+        let client = try self.client.with(DevelopmentToken(user: person.id, lifetimeSeconds: 86_400))
         let (ready, isReady) = AsyncStream<String>.makeStream()
         let task = Task {
             do {

@@ -3,6 +3,7 @@ import Configuration
 import Foundation
 import Service
 import SystemPackage
+import Values
 import Yams
 
 /// The settings flags of commands that work on a service or its database.
@@ -192,26 +193,8 @@ struct SettingsLoading {
     }
 
     private func unknown(_ kind: String, _ name: String, among known: [String]) -> String {
-        let closest = known.min { SettingsLoading.distance($0, name) < SettingsLoading.distance($1, name) }
-        let isClose = closest.map { SettingsLoading.distance($0, name) <= 3 } ?? false
-        let hint = isClose ? "did you mean \(closest ?? "")?" : "`bellhop serve --help` lists all settings"
+        let hint = known.closest(to: name).map { "did you mean \($0)?" } ?? "`bellhop serve --help` lists all settings"
         return "unknown \(kind) \(name); \(hint)"
-    }
-
-    /// Returns the number of letters to insert, remove or change (Levenshtein distance).
-    static func distance(_ left: String, _ right: String) -> Int {
-        let right = Array(right)
-        var row = Array(0...right.count)
-        for (index, letter) in left.enumerated() {
-            var diagonal = row[0]
-            row[0] = index + 1
-            for column in right.indices {
-                let change = diagonal + (letter == right[column] ? 0 : 1)
-                diagonal = row[column + 1]
-                row[column + 1] = min(change, row[column] + 1, row[column + 1] + 1)
-            }
-        }
-        return row[right.count]
     }
 
     /// Runs work on a database, and reports a failure in one line with exit code 1.

@@ -260,7 +260,7 @@ import Yams
     }
 
     @Test func idsOfTheService_areNotErased_norRevoked() async throws {
-        for id in Caller.serviceNames { try await expectRefusals(of: id, "\(id)") }
+        for id in Settings.serviceNames { try await expectRefusals(of: id, "\(id)") }
     }
 
     @Test func idsOfBackends_areNotErased_norRevoked_alsoAfterARestart() async throws {

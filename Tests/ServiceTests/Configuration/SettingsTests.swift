@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test func missingKeys_areNamedByTheirVariables() {
-        #expect(mistake([:]).contains("set BELLHOP_JWT_SECRET (at least 32 bytes) or BELLHOP_JWKS"))
+        #expect(mistake([:]).contains("set BELLHOP_JWT_ISSUER (the URL of your identity provider), BELLHOP_JWKS"))
     }
 
     @Test func shortSecrets_areNamedByTheirVariables_andNotShown() {
@@ -32,8 +32,8 @@ import Testing
     /// Every setting that is a number, a Boolean or one of several words.
     @Test func everyMistake_namesItsSetting_andItsVariable() {
         let free: Set = [
-            "host", "appName", "jwtSecret", "jwks", "jwtIssuer", "jwtAudience", "changesSecret",
-            "consoleTokens",
+            "host", "appName", "jwtSecret", "jwks", "jwtIssuer", "jwtAudience", "jwtTenant",
+            "changesSecret", "consoleTokens",
         ]
         for key in Settings.catalog where !free.contains(key.name) && !key.name.hasPrefix("claim") {
             let text = mistake([key.name: "no such thing"].merging(["jwtSecret": TestService.secret]) { $1 })

@@ -25,7 +25,7 @@ import Values
     }
 
     /// Such a user would get the data stored under a backend's name.
-    @Test(arguments: Caller.serviceNames.sorted())
+    @Test(arguments: Settings.serviceNames.sorted())
     func user_isNotCalledAsABackend(_ name: String) async throws {
         let service = try TestService.start()
         let answer = try await problem(

@@ -1,5 +1,6 @@
 import BellhopClient
 import Foundation
+import OutboundHTTP
 import TestSupport
 import Testing
 import Threads
@@ -58,7 +59,7 @@ import Values
         let time = Locked<Duration>(.zero)
         let (logger, lines) = RecordedLog.logger()
         let keys = try SigningKeys(
-            source: issuer.file.path,
+            source: .file(issuer.file.path),
             clock: Clock(now: { Timestamp(microseconds: 0) }, uptime: { time.withLock { $0 } }), logger: logger
         ) {}
         #expect(lines().contains { $0.contains("cannot verify tokens") && $0.contains("skipped=1") })
@@ -188,7 +189,7 @@ import Values
         defer { other.stop() }
         let receiver = try ScriptedReceiver { _ in .status(302, headers: ["Location: \(other.url)"]) }
         defer { receiver.stop() }
-        await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(receiver.url) }
+        await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(.address(OutboundURL(receiver.url))) }
         #expect(receiver.deliveries.all.count == 1 && other.connections.all.isEmpty)
     }
 
@@ -197,8 +198,8 @@ import Values
         let endless = "HTTP/1.1 200 OK\r\n\r\n" + String(repeating: "x", count: Limits.keySetBytesMax + 1)
         let receiver = try ScriptedReceiver { _ in .raw(endless) }
         defer { receiver.stop() }
-        let error = await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(receiver.url) }
-        #expect(error?.description == "the document is too large")
+        let error = await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(.address(OutboundURL(receiver.url))) }
+        #expect(error?.description == "\(receiver.url): the document is too large")
     }
 
     @Test(arguments: [
@@ -206,9 +207,11 @@ import Values
         "http://127.0.0.1.example/jwks.json", "HTTP://issuer.example/jwks.json",
     ])
     func plainAddress_isRefused_unlessItIsOfLoopback(_ address: String) async throws {
-        #expect(throws: (any Error).self) { try TestService.start(["jwks": address, "jwtSecret": ""]) }
-        let error = await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(address) }
-        #expect(error?.description.contains("https://") == true)
+        let mistake = #expect(throws: Settings.Mistake.self) {
+            try TestService.start(["jwks": address, "jwtSecret": ""])
+        }
+        #expect(mistake?.description.contains("https://") == true)
+        #expect(throws: Settings.Fault.self) { try KeySource.address(address, isPrivate: false) }
     }
 
     /// Attack: an address that programs read differently. Harm: the keys come from another host than the checked one.
@@ -224,7 +227,7 @@ import Values
         let mistake = #expect(throws: (any Error).self) { try TestService.start(["jwks": address, "jwtSecret": ""]) }
         #expect("\(mistake.map { "\($0)" } ?? "")".contains(reason), "\(String(describing: mistake))")
         #expect(!"\(String(describing: mistake))".contains("planted"))
-        let error = await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(address) }
-        #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
+        let fault = #expect(throws: Settings.Fault.self) { try KeySource.address(address, isPrivate: false) }
+        #expect(fault?.problem.contains(reason) == true, "\(String(describing: fault))")
     }
 }

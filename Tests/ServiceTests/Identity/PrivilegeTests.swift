@@ -190,12 +190,14 @@ import Values
         let payload: [String: JSON] = ["sub": "planted", "exp": .integer(service.clock.now.seconds + 60)]
         let forged = TestService.sign(payload, secret: "another secret, also with more than 32 bytes")
         for (token, reason) in [
-            (forged, "signature is invalid"), (TestService.sign(payload), "wrong issuer"),
-            (TestService.sign(payload, header: ["alg": "ES256", "kid": "k"]), "algorithm is not allowed"),
+            (forged, "signature (HS256) is invalid"), (TestService.sign(payload), "has no iss"),
+            (TestService.sign(payload, header: ["alg": "ES256", "kid": "k"]), "algorithm (ES256) needs an issuer's public keys"),
+            (TestService.sign(payload.merging(["iss": "https://other"]) { $1 }), #"iss is not accepted here: "https://other""#),
         ] {
             #expect(try await service.call("GET", "/v1/me", as: .bearer(token)).status == 401)
-            let logged = lines().filter { $0.contains("A token of another issuer was refused.") }
+            let logged = lines().filter { $0.contains("A token was refused.") }
             #expect(logged.last?.contains(reason) == true, "\(logged)")
+            #expect(logged.last?.contains("accepted=iss https://issuer") == true, "\(logged)")
             #expect(!logged.contains { $0.contains("planted") || $0.contains(token.suffix(20)) })
         }
         // An expired token is an everyday event.
@@ -210,7 +212,8 @@ import Values
         let command = ["token", "--subject", "b", "--role", role]
         let (status, text) = try BellhopProcess(command, settings: ["JWT_SECRET": TestService.secret]).finish()
         #expect(status == 0)
-        #expect(text.contains("Known roles: service_role, admin, staff, barber, teacher") == isTold, "\(text)")
+        #expect(text.contains("gives no right") == isTold, "\(text)")
+        #expect(text.contains("did you mean service_role?") == (role == "servicerole"), "\(text)")
         #expect(text.split(separator: "\n").contains { $0.split(separator: ".").count == 3 && $0.hasPrefix("ey") })
     }
 }

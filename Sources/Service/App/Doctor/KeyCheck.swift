@@ -5,28 +5,59 @@ struct KeyCheck {
     init(_ settings: Settings) { self.settings = settings }
 
     func examine(_ report: (Finding) -> Void) async {
-        if let secret = settings.jwtSecret {
-            report(.good("keys", "the shared secret has \(secret.utf8.count) bytes"))
+        for rules in settings.issuers { await examine(rules, report) }
+        if !settings.serviceKeys.isEmpty { report(.good("keys", Self.summary(of: settings.serviceKeys))) }
+    }
+
+    private func examine(_ rules: IssuerRules, _ report: (Finding) -> Void) async {
+        if let secret = rules.secret {
+            report(.good("keys", "the shared secret of \(rules.name) has \(secret.utf8.count) bytes"))
         }
-        if let address = settings.jwks {
-            do {
-                for finding in Self.findings(of: try await SigningKeys.load(address)) { report(finding) }
-            } catch {
-                let reason = SigningKeys.reason(of: error)
-                report(
-                    .fault(
-                        "keys", "the key set is not usable: \(reason)",
-                        "correct \(Settings.variable(\.$jwks)), or check the issuer"))
-            }
+        guard let source = rules.keys else { return }
+        do {
+            for finding in Self.findings(of: try await SigningKeys.load(source).set) { report(finding) }
+        } catch {
+            report(
+                .fault(
+                    "keys", "the keys of \(rules.name) are not usable: \(SigningKeys.reason(of: error))",
+                    """
+                    correct \(Settings.variable(\.$jwtIssuer)) or \(Settings.variable(\.$jwks)), or check the issuer
+                    """))
         }
-        let unset = [settings.$jwtIssuer, settings.$jwtAudience].filter { $0.wrappedValue == nil }
-        if settings.jwks != nil, !unset.isEmpty {
-            let names = unset.map(\.variable).joined(separator: " and ")
+        let unset = [
+            rules.issuer == nil ? Settings.variable(\.$jwtIssuer) : nil,
+            rules.audiences.isEmpty && rules.required.isEmpty
+                ? "\(Settings.variable(\.$jwtAudience)) or \(Settings.variable(\.$jwtRequire))" : nil,
+        ].compactMap(\.self)
+        if !unset.isEmpty {
             report(
                 .warning(
-                    "keys", "every token of the issuer is accepted, including tokens for other services",
-                    "set \(names)"))
+                    "keys", "every token of \(rules.name) is accepted, including tokens for other services",
+                    "set \(unset.joined(separator: " and "))"))
         }
+        guard rules.tenant == nil, !rules.named.contains(.tenant) else { return }
+        let claims = ClaimWarnings.organizations.prefix(4).map(\.text).joined(separator: ", ")
+        report(
+            .note(
+                "keys",
+                """
+                do several organizations share \(rules.name)? Then set \(Settings.variable(\.$claimTenant)) (\(claims), …): \
+                without it, all users are in one tenant
+                """))
+    }
+
+    /// Returns the names of backends' keys, with their limits. A name with two keys is being rotated.
+    static func summary(of keys: [ServiceKey]) -> String {
+        let backends = Dictionary(grouping: keys, by: \.name).sorted { $0.key < $1.key }.map { name, keys in
+            let key = keys[0]
+            let names = key.capabilities.map { held in Capability.allCases.filter(held.contains).map(\.rawValue) }
+            let limits = [
+                key.tenant.map { "tenant \($0)" } ?? "all tenants", names?.joined(separator: "+") ?? "all capabilities",
+                keys.count > 1 ? "\(keys.count) keys" : nil,
+            ]
+            return "\(name) (\(limits.compactMap(\.self).joined(separator: ", ")))"
+        }
+        return "service keys: \(backends.joined(separator: "; "))"
     }
 
     static func findings(of set: KeySet) -> [Finding] {

@@ -20,7 +20,7 @@ enum ChangesFeature {
     /// - Parameter parts: Nil lists tables and routes without serving them, for `bellhop routes` and `policies`.
     static func feature(_ parts: Parts?) -> Feature {
         let intake = Endpoint(
-            .post, "/v1/changes", access: .feed, query: ["format"], countsCalls: true,
+            .post, "/v1/changes", access: .feed, needs: .rows, query: ["format"], countsCalls: true,
             bodyBytesMax: ChangeLimits.bodyBytesMax,
             Endpoint.serving(parts, takeChanges))
         return Feature(

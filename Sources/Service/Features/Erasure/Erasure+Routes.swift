@@ -6,10 +6,13 @@ extension ErasureFeature {
     static func endpoints(_ parts: Parts?, exported tables: [PersonRows]) -> [Endpoint] {
         [
             Endpoint(
-                .delete, "/v1/users/{id}", access: .adminOrService, subject: .path, decidesAccess: true,
+                .delete, "/v1/users/{id}", access: .adminOrService, needs: .erase, subject: .path, decidesAccess: true,
                 Endpoint.serving(parts, erase)),
-            Endpoint(.get, "/v1/users/{id}/erasure", access: .adminOrService, Endpoint.serving(parts, show)),
-            Endpoint(.get, "/v1/users/{id}/export", access: .service, subject: .path) { try export($0, tables) },
+            Endpoint(
+                .get, "/v1/users/{id}/erasure", access: .adminOrService, needs: .erase, Endpoint.serving(parts, show)),
+            Endpoint(.get, "/v1/users/{id}/export", access: .service, needs: .erase, subject: .path) {
+                try export($0, tables)
+            },
         ]
     }
 

@@ -21,7 +21,7 @@ enum ExplainFeature {
     /// - Parameter parts: Nil lists the route without serving it.
     static func feature(_ parts: Parts?) -> Feature {
         let endpoint = Endpoint(
-            .post, "/v1/explain", access: .service, bodyBytesMax: ExplainLimits.bodyBytesMax,
+            .post, "/v1/explain", access: .service, needs: .read, bodyBytesMax: ExplainLimits.bodyBytesMax,
             Endpoint.serving(parts, explain))
         return Feature(name: "explain", endpoints: [endpoint])
     }
@@ -74,7 +74,11 @@ enum ExplainFeature {
             members["iat"] = nil
             members["nbf"] = nil
             do throws(Failure) {
-                return try Claims(settings: call.settings).caller(
+                let issuers = call.settings.issuers
+                guard let rules = IssuerRules.of(members["iss"], among: issuers) ?? issuers.first else {
+                    throw Claims.notOurs("iss", members["iss"])
+                }
+                return try Claims(settings: call.settings, rules: rules).caller(
                     of: .object(members), signedBy: .nobody, at: call.now)
             } catch {
                 throw Failure.invalid("/claims", error.detail)

@@ -5,11 +5,12 @@ import Values
 
 extension NotificationsFeature {
     static let endpoints = [
-        Endpoint(.post, "/v1/events", access: .service, adds: true, countsCalls: true, acceptEvent),
+        Endpoint(.post, "/v1/events", access: .service, needs: .notify, adds: true, countsCalls: true, acceptEvent),
         Endpoint(
             .get, "/v1/notifications", access: .bearer, query: ["category", "state", "priority", "limit", "cursor"],
             showList),
-        Endpoint(.post, "/v1/notifications", access: .service, adds: true, countsCalls: true, acceptDraft),
+        Endpoint(
+            .post, "/v1/notifications", access: .service, needs: .notify, adds: true, countsCalls: true, acceptDraft),
         Endpoint(.patch, "/v1/notifications", access: .bearer, changeMany),
         Endpoint(.get, "/v1/notifications/{id}", access: .bearer, show),
         Endpoint(.patch, "/v1/notifications/{id}", access: .bearer, change),

@@ -13,7 +13,7 @@ enum PublishFeature {
             name: "publish",
             endpoints: [
                 Endpoint(
-                    .post, "/v1/publish", access: .service, adds: true, countsCalls: true,
+                    .post, "/v1/publish", access: .service, needs: .publish, adds: true, countsCalls: true,
                     bodyBytesMax: PublishLimits.bodyBytesMax,
                     Endpoint.serving(parts, publish))
             ],

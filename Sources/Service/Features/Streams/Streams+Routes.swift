@@ -6,14 +6,14 @@ import Values
 extension StreamsFeature {
     static func endpoints(_ parts: Parts?) -> [Endpoint] {
         [
-            Endpoint(.post, "/v1/stream-tickets", access: .bearer, Endpoint.serving(parts, createTicket)),
+            Endpoint(.post, "/v1/stream-tickets", access: .bearer, needs: .read, Endpoint.serving(parts, createTicket)),
             Endpoint(.get, "/v1/streams/{id}", access: .bearer, Endpoint.serving(parts, showStream)),
             Endpoint(
                 .get, "/v1/streams/{id}/subscriptions", access: .bearer, Endpoint.serving(parts, showSubscriptions)),
             Endpoint(
-                .put, "/v1/streams/{id}/subscriptions", access: .bearer,
+                .put, "/v1/streams/{id}/subscriptions", access: .bearer, needs: .read,
                 bodyBytesMax: StreamLimits.subscriptionsBytesMax, Endpoint.serving(parts, replaceSubscriptions)),
-            Endpoint(.put, "/v1/streams/{id}/token", access: .bearer, Endpoint.serving(parts, renew)),
+            Endpoint(.put, "/v1/streams/{id}/token", access: .bearer, needs: .read, Endpoint.serving(parts, renew)),
             Endpoint(
                 .post, "/v1/revocations", access: .service, subject: .body, decidesAccess: true,
                 Endpoint.serving(parts, revoke)),
@@ -25,6 +25,10 @@ extension StreamsFeature {
 
     /// `POST /v1/stream-tickets`: for EventSource, which cannot send headers. The body may be empty, or name topics.
     @Sendable private static func createTicket(_ call: Call, _ parts: Parts) throws -> Answer {
+        // The stream of a ticket lasts as long as its token, so one of a removed key would never end.
+        guard !call.caller.hasServiceKey else {
+            throw Failure.forbidden("A service key opens streams itself: send it as Authorization: Bearer.")
+        }
         let named = try call.optionalBody { $0.strings("topics", countMax: StreamLimits.topicsMax) } ?? []
         let topics = try StreamTopics.parse(named, kinds: parts.dependencies.topicKinds) { "/topics/\($0)" }
         try StreamTopics.requireReadable(topics, by: call.caller, parts.dependencies) {

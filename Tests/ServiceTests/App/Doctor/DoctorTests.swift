@@ -228,10 +228,12 @@ import Testing
         var found = try await Self.findings(memory.merging(["jwks": issuer.file.path]) { $1 })
         Self.expect(.good, "keys", "the key set has k1 (ES256)", in: found)
         Self.expect(.warning, "keys", "key 1: its key type is not supported", in: found)
-        Self.expect(.warning, "keys", "every token of the issuer is accepted", in: found)
-        #expect(found.contains { $0.remedy == "set BELLHOP_JWT_AUDIENCE" })
-        found = try await Self.findings(memory.merging(["jwks": "http://u:planted@127.0.0.1:1/keys"]) { $1 })
-        Self.expect(.fault, "keys", "the key set is not usable", in: found)
+        Self.expect(.warning, "keys", "every token of https://issuer.example is accepted", in: found)
+        #expect(found.contains { $0.remedy == "set BELLHOP_JWT_AUDIENCE or BELLHOP_JWT_REQUIRE" })
+        Self.expect(.note, "keys", "do several organizations share https://issuer.example?", in: found)
+        found = try await Self.findings(memory.merging(["jwks": "http://127.0.0.1:1/keys?secret=planted"]) { $1 })
+        Self.expect(
+            .fault, "keys", "the keys of https://issuer.example are not usable: http://127.0.0.1:1/keys: ", in: found)
         #expect(!"\(found)".contains("planted"))
         let unusable = issuer.file.path + ".none"
         try #"{"keys": [{"kty": "oct"}]}"#.write(toFile: unusable, atomically: true, encoding: .utf8)

@@ -1,0 +1,144 @@
+import Logging
+import Threads
+import Values
+
+/// What the claims of verified tokens say about wrong settings. Each is counted, and logged once by name.
+///
+/// A claim may give a right although no setting names it: an operator whose issuer writes `role` at the top of its tokens
+/// would only see users without rights. A setting may name a claim that tokens do not have. Or tokens name several
+/// organizations, whose users are in one tenant, because no setting names the claim.
+final class ClaimWarnings: Sendable {
+    /// A claim that does not count.
+    struct Claim: Hashable {
+        let name: String
+        /// The claim of the settings that it would be.
+        let meaning: Settings.Claim
+    }
+
+    /// The names that issuers and apps use at the top of a payload. Only these are examined, so the names are bounded.
+    static let names = [
+        Claim(name: "role", meaning: .role), Claim(name: "user_role", meaning: .role),
+        Claim(name: "tenant", meaning: .tenant), Claim(name: "school_id", meaning: .tenant),
+        Claim(name: "student_id", meaning: .student), Claim(name: "class_ids", meaning: .classes),
+        Claim(name: "child_ids", meaning: .children), Claim(name: "shop_ids", meaning: .shops),
+        Claim(name: "tier", meaning: .tier),
+    ]
+
+    /// The claims in which issuers name a user's organization (`Docs/providers/`).
+    static let organizations = [
+        "org_id", "organization_id", "org_code", "o.id", "tid", "hd", "dct", "organization", "firebase.tenant",
+        "urn:zitadel:iam:user:resourceowner:id", "https://stytch.com/organization.organization_id",
+    ].compactMap(ClaimPath.init)
+
+    /// Tokens without a claim, after which a setting that names it is probably wrong. Some users have no role, for
+    /// example, but hardly all of them.
+    static let unfoundMin = 100
+
+    private struct Counts {
+        var ignored: [String: Int] = [:]
+        /// Tokens with, and without, a claim that a setting names.
+        var found: [Settings.Claim: Int] = [:]
+        var unfound: [Settings.Claim: Int] = [:]
+        /// The first organization seen, by the claim that named it.
+        var organizations: [String: String] = [:]
+        var mixed = 0
+    }
+
+    private let counts = Locked(Counts())
+    private let logger: Logger
+
+    init(metrics: MetricsRegistry, logger: Logger) {
+        self.logger = logger
+        metrics.register { [counts] text in
+            let counts = counts.withLock { $0 }
+            text.family(
+                "bellhop_ignored_claims_total", .counter,
+                "Verified tokens with a claim that would give a right, if a setting named it.", by: "claim",
+                samples: Self.names.map { ($0.name, counts.ignored[$0.name] ?? 0) })
+            text.family(
+                "bellhop_missing_claims_total", .counter,
+                "Verified tokens without a claim that a setting names.", by: "setting",
+                samples: Settings.Claim.allCases.map { (Self.setting($0).name, counts.unfound[$0] ?? 0) })
+            text.single(
+                "bellhop_mixed_organizations_total", .counter,
+                "Verified tokens of a second or further organization whose users are in the default tenant.",
+                value: counts.mixed)
+        }
+    }
+
+    private static func setting(_ meaning: Settings.Claim) -> Settings.Key {
+        Settings.key(meaning.setting)
+    }
+
+    /// Notes the claims of a verified token.
+    func note(_ payload: JSONValue, of caller: Caller, by claims: Claims) {
+        let ignored = claims.ignored(in: payload, of: caller)
+        let organization = claims.organization(in: payload, of: caller)
+        let found = claims.found(in: payload, of: caller)
+        guard !ignored.isEmpty || organization != nil || !found.isEmpty else { return }
+        var (new, unfound, isMixed) = ([Claim](), [Settings.Claim](), false)
+        counts.withLock { counts in
+            for claim in ignored {
+                counts.ignored[claim.name, default: 0] += 1
+                if counts.ignored[claim.name] == 1 { new.append(claim) }
+            }
+            for (meaning, isFound) in found {
+                if isFound {
+                    counts.found[meaning, default: 0] += 1
+                } else {
+                    counts.unfound[meaning, default: 0] += 1
+                    // A user without a tenant's claim is in the default tenant, with all others.
+                    let limit = meaning == .tenant ? 1 : Self.unfoundMin
+                    let isRare = meaning != .tenant && (counts.found[meaning] ?? 0) > 0
+                    if counts.unfound[meaning] == limit, !isRare { unfound.append(meaning) }
+                }
+            }
+            if let organization, counts.organizations[organization.claim, default: organization.id] != organization.id {
+                counts.mixed += 1
+                isMixed = counts.mixed == 1
+            } else if let organization {
+                counts.organizations[organization.claim] = organization.id
+            }
+        }
+        for claim in new { report(claim, claims.rules) }
+        for meaning in unfound { report(meaning, claims.rules) }
+        if isMixed, let organization { reportMixed(organization.claim) }
+    }
+
+    private func report(_ claim: Claim, _ rules: IssuerRules) {
+        let paths = (rules.claims[claim.meaning] ?? []).map(\.text) + [claim.name]
+        logger.warning(
+            "A token has a claim that does not count, because no setting names it.",
+            metadata: [
+                "claim": "\(claim.name)", "issuer": "\(rules.name)",
+                "remedy": """
+                if your issuer alone decides this claim, set \
+                \(Self.setting(claim.meaning).variable)=\(paths.joined(separator: ","))
+                """,
+            ])
+    }
+
+    private func report(_ meaning: Settings.Claim, _ rules: IssuerRules) {
+        let paths = (rules.claims[meaning] ?? []).map(\.text).joined(separator: ",")
+        logger.warning(
+            meaning == .tenant
+                ? "A token has no claim of the tenant, so its user is in the tenant default."
+                : "No token has had the claim that a setting names.",
+            metadata: [
+                "setting": "\(Self.setting(meaning).variable)=\(paths)", "issuer": "\(rules.name)",
+                "remedy": "compare the setting with a decoded token; names are case-sensitive",
+            ])
+    }
+
+    private func reportMixed(_ claim: String) {
+        logger.warning(
+            "Users of several organizations are in one tenant, default: no setting names the tenant's claim.",
+            metadata: [
+                "claim": "\(claim)",
+                "remedy": """
+                set \(Self.setting(.tenant).variable)=\(claim) if each organization has its own data; what is stored under \
+                default stays there
+                """,
+            ])
+    }
+}

@@ -1,0 +1,23 @@
+extension Collection<String> {
+    /// Returns the element that someone may have meant by a misspelt name; nil if none is close.
+    public func closest(to name: String) -> String? {
+        let distances = map { ($0, Self.distance($0.lowercased(), name.lowercased())) }
+        return distances.min { $0.1 < $1.1 }.flatMap { $0.1 <= 3 ? $0.0 : nil }
+    }
+
+    /// Returns the number of letters to insert, remove or change (Levenshtein distance).
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let right = Array(right)
+        var row = Array(0...right.count)
+        for (index, letter) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = index + 1
+            for column in right.indices {
+                let change = diagonal + (letter == right[column] ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = Swift.min(change, row[column] + 1, row[column + 1] + 1)
+            }
+        }
+        return row[right.count]
+    }
+}

@@ -91,8 +91,10 @@ def hold(payload, conditions):
     return all(any(holds(payload, each) for each in conditions if each.partition("=")[0] == claim) for claim in claims)
 
 
-def tenant_of(payload, paths):
+def tenant_of(payload, paths, fixed):
     """Returns the tenant; None without a claim of it, REFUSED for several or for none that can be read."""
+    if fixed:
+        return fixed
     _, found = first(payload, paths)
     if found is None or found is REFUSED:
         return found
@@ -147,7 +149,7 @@ def reading(payload, rules, is_secret):
     audiences = audiences if isinstance(audiences, list) else [audiences]
     if rules["audience"] and not any(each in audiences for each in rules["audience"]):
         return None
-    tenant = tenant_of(payload, rules["tenants"])
+    tenant = tenant_of(payload, rules["tenants"], rules["tenant"])
     if tenant is REFUSED:
         return None
     role = role_of(payload, rules, tenant, is_secret)
@@ -167,6 +169,7 @@ class Settings:
             "issuer": issuer.base, "roles": some(ROLE_PATHS, 1, 3), "tenants": some(TENANT_PATHS, 1, 2),
             "users": some(USER_PATHS, 1, 2), "require": some(CONDITIONS, 0, 1) if choices.random() < 0.2 else [],
             "service": some(CONDITIONS, 1, 2) if choices.random() < 0.5 else [],
+            "tenant": "T" if choices.random() < 0.1 else "",
             "audience": ["api", "web"] if choices.random() < 0.3 else [],
             "map": [(name, choices.choice(ROLES)) for name in some([name for name in NAMES if name], 1, 4)]
             if choices.random() < 0.5 else []}
@@ -175,7 +178,8 @@ class Settings:
             "BELLHOP_JWT_ISSUER": issuer.base, "BELLHOP_JWKS": f"{issuer.base}/jwks", "BELLHOP_JWT_SECRET": SECRET,
             "BELLHOP_CLAIM_ROLE": ",".join(rules["roles"]), "BELLHOP_CLAIM_TENANT": ",".join(rules["tenants"]),
             "BELLHOP_CLAIM_USER": ",".join(rules["users"]), "BELLHOP_JWT_REQUIRE": ",".join(rules["require"]),
-            "BELLHOP_JWT_SERVICE": ",".join(rules["service"]), "BELLHOP_JWT_AUDIENCE": ",".join(rules["audience"]),
+            "BELLHOP_JWT_SERVICE": ",".join(rules["service"]), "BELLHOP_JWT_TENANT": rules["tenant"],
+            "BELLHOP_JWT_AUDIENCE": ",".join(rules["audience"]),
             "BELLHOP_ROLES": ",".join(f"{theirs}={ours}" for theirs, ours in rules["map"])}
 
 

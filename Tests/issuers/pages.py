@@ -11,15 +11,15 @@ SETTING = re.compile(r"(BELLHOP_[A-Z_]+)=(.*)")
 def of_page(name):
     """Returns the settings in all `ini` blocks of a page."""
     text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    lines = [line for block in re.findall(r"^```ini\n(.*?)^```", text, re.MULTILINE | re.DOTALL) for line in block.splitlines()]
-    return dict(SETTING.fullmatch(line).groups() for line in lines)
+    blocks = re.findall(r"^ *```ini\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    return dict(SETTING.fullmatch(line.strip()).groups() for block in blocks for line in block.splitlines())
 
 
 def of_row(name):
-    """Returns the settings in a row of the table of other providers."""
+    """Returns the settings in a row of the table of other providers, and the service key that the page shows for all."""
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
     row = next(line for line in text.splitlines() if line.startswith(f"| {name} |"))
-    return dict(SETTING.fullmatch(part).groups() for part in row.split(" | ")[1].strip("`").split(" "))
+    return of_page("README") | dict(SETTING.fullmatch(part).groups() for part in row.split(" | ")[1].strip("`").split(" "))
 
 
 def names():
@@ -41,4 +41,4 @@ def examples(name):
 
 def is_backend(payload):
     """Whether a page shows this payload for a backend."""
-    return payload["sub"] in ("worker", "worker@clients", "edge") or payload.get("azp") == "worker"
+    return "worker" in (payload["sub"].partition("@")[0], payload.get("azp"))

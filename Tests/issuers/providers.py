@@ -14,9 +14,8 @@ class Provider:
     session: str | None = None
     # The claims that differ in the next token of the same session.
     renewed: dict = field(default_factory=dict)
-    # The claims of the token that the provider issues for a backend; None if the page signs it with a secret, "none" without
-    # any.
-    backend: dict | str | None = None
+    # The claims of the token that the provider issues for a backend; None if a backend has a service key.
+    backend: dict | None = None
     # Claims of a token of the same kind for somebody else, and the claim that the refusal must name.
     foreign: list = field(default_factory=list)
     alg: str = "RS256"
@@ -102,20 +101,20 @@ PROVIDERS = [
         "Google", {
             "iss": "https://accounts.google.com", "sub": "110000000000000000001", "aud": "c.apps.googleusercontent.com",
             "azp": "c.apps.googleusercontent.com", "hd": "x.example", "email_verified": True, "at_hash": "h", "nonce": "n"},
-        user="110000000000000000001", tenant="x.example", renewed={"at_hash": "i", "nonce": "o"}, backend="none",
+        user="110000000000000000001", tenant="x.example", renewed={"at_hash": "i", "nonce": "o"},
         foreign=[(OTHER, "iss"), ({"aud": "d.apps.googleusercontent.com"}, "aud")]),
     Provider(
         "Apple", {
             "iss": "https://appleid.apple.com", "aud": "com.example.app", "sub": "0001.a.1", "email_verified": "true",
             "nonce_supported": True},
-        user="0001.a.1", header={"typ": None}, renewed={"email_verified": "false"}, backend="none",
+        user="0001.a.1", header={"typ": None}, renewed={"email_verified": "false"},
         foreign=[(OTHER, "iss"), ({"aud": "com.example.other"}, "aud")]),
     Provider(
         "WorkOS", {
             "iss": "https://api.workos.com", "sub": "user_ada", "org_id": "org_A", "role": "admin", "roles": ["admin"],
             "permissions": ["a:b"], "sid": "session_1", "jti": "j1"},
         user="user_ada", tenant="org_A", role="admin", session="session_1", renewed={"jti": "j2", "permissions": []},
-        backend="none", foreign=[({"iss": "https://api.workos.com/user_management/client_2"}, "iss")]),
+        foreign=[({"iss": "https://api.workos.com/user_management/client_2"}, "iss")]),
     Provider(
         "Logto", {
             "iss": "https://t.logto.app/oidc", "sub": "ada1", "aud": "urn:logto:organization:A", "organization_id": "A",
@@ -142,7 +141,7 @@ PROVIDERS = [
         "Descope", {
             "iss": "P2abc", "sub": "U2ada", "amr": ["email"], "drn": "DS", "dct": "T2A",
             "tenants": {"T2A": {"roles": ["admin"]}, "T2B": {"roles": []}}, "rexp": "2026-12-26T12:00:00Z"},
-        user="U2ada", tenant="T2A", role="admin", renewed={"amr": ["otp"], "rexp": "2026-12-27T12:00:00Z"}, backend="none",
+        user="U2ada", tenant="T2A", role="admin", renewed={"amr": ["otp"], "rexp": "2026-12-27T12:00:00Z"},
         foreign=[({"iss": "P2abd"}, "iss")]),
     Provider(
         "Stytch B2B", {
@@ -153,7 +152,7 @@ PROVIDERS = [
         user="member-test-ada", tenant="organization-A", session="member-session-1", renewed={
             "https://stytch.com/session": {
                 "id": "member-session-1", "last_accessed_at": "2026-11-28T12:05:00Z", "roles": ["stytch_member"]}},
-        backend="none", foreign=[({"iss": "stytch.com/project-test-2"}, "iss"), ({"aud": ["project-test-2"]}, "aud")]),
+        foreign=[({"iss": "stytch.com/project-test-2"}, "iss"), ({"aud": ["project-test-2"]}, "aud")]),
     Provider(
         "Kinde", {
             "iss": "https://acme.kinde.com", "sub": "kp_ada", "aud": [], "azp": "c1", "org_code": "org_A", "permissions": ["x"],

@@ -12,7 +12,7 @@ from pathlib import Path
 from .machine import WORK, Unavailable
 from .processes import cpu_seconds, metric, until
 from .report import Row, at_least, at_most
-from .servers import WEBHOOK_SECRET, Bellhop, NotificationServer, Receiver, copy_database
+from .servers import Bellhop, NotificationServer, Receiver, copy_database, webhooks_to
 from .turns import Servers
 
 PUBLISHED = '{"event": "order:changed", "to": ["user:u{u}"], "data": {"orderId": "o{n}", "status": "ready"}}'
@@ -42,8 +42,7 @@ class Arrivals:
         self.port = self._server.server_address[1]
 
     def settings(self):
-        return {"BELLHOP_WEBHOOK_URL": f"http://127.0.0.1:{self.port}/", "BELLHOP_WEBHOOK_PRIVATE": "true",
-                "BELLHOP_WEBHOOK_SECRETS": WEBHOOK_SECRET}
+        return webhooks_to(self.port)
 
     def next(self):
         try:
@@ -133,9 +132,7 @@ class NotificationRows:
 
         def measure(binary):
             with Receiver().start(self.bench.cores.all_load()) as receiver:
-                server = Bellhop(binary, settings={
-                    "BELLHOP_WEBHOOK_URL": f"http://127.0.0.1:{receiver.port}/", "BELLHOP_WEBHOOK_PRIVATE": "true",
-                    "BELLHOP_WEBHOOK_SECRETS": WEBHOOK_SECRET})
+                server = Bellhop(binary, settings=webhooks_to(receiver.port))
                 with server.start(self.cores) as process:
                     self.post(process, server, count=count)
                     before, begin, cpu = metric(process, WEBHOOKS_SENT), time.monotonic(), cpu_seconds(process.pid)

@@ -127,6 +127,12 @@ http {{
         return Server("nginx", ["/usr/sbin/nginx", "-p", folder, "-c", configuration], cores, port)
 
 
+def webhooks_to(port):
+    """Returns the settings of a service that sends webhooks to a port of this machine."""
+    return {"BELLHOP_WEBHOOK_URL": f"http://127.0.0.1:{port}/", "BELLHOP_WEBHOOK_PRIVATE": "true",
+            "BELLHOP_WEBHOOK_SECRETS": WEBHOOK_SECRET}
+
+
 class Receiver:
     """A receiver of webhooks that accepts everything: only nginx."""
 

@@ -26,7 +26,7 @@ from Harness.machine import WORK, Unavailable  # noqa: E402
 from Harness.postgres import Cluster  # noqa: E402
 from Harness.processes import cpu_seconds, metric, stop_all, until  # noqa: E402
 from Harness.replicas import DATABASE, Installation  # noqa: E402
-from Harness.servers import WEBHOOK_SECRET, Bellhop  # noqa: E402
+from Harness.servers import Bellhop, webhooks_to  # noqa: E402
 from Harness.turns import Binary  # noqa: E402
 
 SERVER, DATABASE_CORE = "0", "1"
@@ -132,8 +132,7 @@ def main():
     for name in options.stores.split(","):
         for rows in map(int, options.rows.split(",")):
             for shape, lanes in SHAPES.items():
-                settings = {"BELLHOP_WEBHOOK_URL": f"http://127.0.0.1:{free_port()}/", "BELLHOP_WEBHOOK_PRIVATE": "true",
-                            "BELLHOP_WEBHOOK_SECRETS": WEBHOOK_SECRET}
+                settings = webhooks_to(free_port())
                 with contextlib.ExitStack() as stack:
                     if name == "postgres":
                         store = PostgresStore(stack.enter_context(Cluster(DATABASE_CORE)))

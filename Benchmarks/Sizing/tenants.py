@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 from Harness import machine  # noqa: E402
 from Harness.machine import WORK, Unavailable  # noqa: E402
 from Harness.processes import Load, load, metric, stop_all, until  # noqa: E402
-from Harness.servers import WEBHOOK_SECRET, Bellhop, Receiver, token  # noqa: E402
+from Harness.servers import Bellhop, Receiver, token, webhooks_to  # noqa: E402
 from Harness.turns import Binary  # noqa: E402
 
 SERVER, CLIENTS = "0", "1"
@@ -57,9 +57,7 @@ class Pair:
     def __init__(self, binary):
         self.stack, self.receiver = contextlib.ExitStack(), Receiver()
         receiver = self.stack.enter_context(self.receiver.start(CLIENTS))
-        settings = {
-            "BELLHOP_WEBHOOK_URL": f"http://127.0.0.1:{receiver.port}/", "BELLHOP_WEBHOOK_PRIVATE": "true",
-            "BELLHOP_WEBHOOK_SECRETS": WEBHOOK_SECRET}
+        settings = webhooks_to(receiver.port)
         self.servers, self.processes = {}, {}
         for name, more in (("open", {}), ("limited", {"BELLHOP_TENANT_SHARES": "noisy:requests=60"})):
             server = Bellhop(Binary(f"tenants-{name}-{binary.name}", binary.path), settings={**settings, **more})

@@ -7,9 +7,11 @@ public struct PushSetting: Sendable {
     /// One line.
     public let help: String
     public let isSecret: Bool
+    /// What the provider needs from this setting, if it cannot work without it.
+    let need: String?
 
-    init(_ name: String, _ help: String, isSecret: Bool = false) {
-        (self.name, self.help, self.isSecret) = (name, help, isSecret)
+    init(_ name: String, _ help: String, isSecret: Bool = false, need: String? = nil) {
+        (self.name, self.help, self.isSecret, self.need) = (name, help, isSecret, need)
     }
 
     /// The reason why a text is not a value of its setting.
@@ -28,17 +30,6 @@ public struct PushSetting: Sendable {
 
     func mistake(_ problem: String) -> Mistake { Mistake(setting: name, problem: problem) }
 
-    func isMissing(neededBy other: PushSetting, _ meaning: String) -> Mistake {
-        mistake("is missing: \(other.name) needs \(meaning)")
-    }
-
-    /// Reads another address of a provider.
-    static func address(_ text: String) throws(Fault) -> String {
-        let url: OutboundURL
-        do { url = try OutboundURL(text) } catch { throw Fault("\(error): use a URL such as https://push.example") }
-        guard url.query == nil else { throw Fault("must not contain a query (?)") }
-        return text.hasSuffix("/") ? String(text.dropLast()) : text
-    }
 }
 
 /// The values of the providers' settings.
@@ -75,19 +66,39 @@ public struct PushSettingValues {
         }
     }
 
-    /// Requires the setting that turns a provider on, if another one of it is set.
-    public func requireFirst(of settings: [PushSetting]) throws {
-        guard let first = settings.first, texts[first.name] == nil,
-            let other = settings.first(where: { texts[$0.name] != nil })
-        else { return }
-        throw other.mistake("needs \(first.name), which is missing")
+    /// Requires all settings of a provider or none. The first one turns it on.
+    public func requireWhole(_ settings: [PushSetting]) throws {
+        guard let first = settings.first, let some = settings.first(where: { texts[$0.name] != nil }) else { return }
+        guard texts[first.name] != nil else { throw some.mistake("needs \(first.name), which is missing") }
+        for setting in settings where texts[setting.name] == nil {
+            if let need = setting.need { throw setting.mistake("is missing: \(first.name) needs \(need)") }
+        }
     }
 
-    /// Returns the text of a setting.
-    ///
-    /// - Parameter meaning: What the text is, if another setting needs it.
-    func text(_ setting: PushSetting, neededBy other: PushSetting, _ meaning: String) throws -> String {
-        guard let text = texts[setting.name] else { throw setting.isMissing(neededBy: other, meaning) }
-        return text
+    /// Returns the text of a setting; nil if it is not set.
+    func text(_ setting: PushSetting) -> String? { texts[setting.name] }
+
+    /// Returns another address of a provider, without a slash at its end; nil if it is not set.
+    func address(_ setting: PushSetting) throws -> String? {
+        try value(setting) { text in
+            let url: OutboundURL
+            do { url = try OutboundURL(text) } catch {
+                throw PushSetting.Fault("\(error): use a URL such as https://push.example")
+            }
+            guard url.query == nil else { throw PushSetting.Fault("must not contain a query (?)") }
+            if let problem = problem(of: url) { throw PushSetting.Fault(problem) }
+            return text.hasSuffix("/") ? String(text.dropLast()) : text
+        }
+    }
+
+    /// Returns the reason why the service may not send to an address. A provider's credentials would go there in clear, or
+    /// to a machine of the own network.
+    func problem(of url: OutboundURL) -> String? {
+        if allowsPrivate { return nil }
+        guard url.isEncrypted else { return "must begin with https://, unless pushPrivate allows private networks" }
+        guard url.address?.isPublic ?? true else {
+            return "\(url.host) is a private address: set pushPrivate to allow it"
+        }
+        return nil
     }
 }

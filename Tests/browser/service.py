@@ -46,7 +46,8 @@ class Service(services.Service):
         super().__init__(binary(), pathlib.Path(self.directory))
         self.flags = flags
         self.secret = SECRET
-        self.environment |= {"BELLHOP_JWT_SECRET": SECRET, "BELLHOP_CORS_ORIGINS": "*", "BELLHOP_RATE_LIMIT_USER": "0"}
+        self.environment |= {"BELLHOP_JWT_SECRET": SECRET, "BELLHOP_CORS_ORIGINS": "*", "BELLHOP_RATE_LIMIT_USER": "0",
+                             "BELLHOP_TABLES": "school"}
         # Tests stop the service as an operator does.
         del self.environment["BELLHOP_DRAIN_SECONDS"]
         self.postgres = os.environ["TEST_POSTGRES"] if os.environ.get("TEST_STORE") == "postgres" else None

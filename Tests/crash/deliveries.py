@@ -160,6 +160,7 @@ def token_of_pupil(service):
 
 def run(options, folder):
     service = Service(options.binary, folder)
+    service.environment["BELLHOP_TABLES"] = "school"
     service.environment["BELLHOP_CHANGES_SECRET"] = SECRET
     # The pupil's token has no student claim; its subject is the student.
     service.environment["BELLHOP_CLAIM_STUDENT"] = "sub"

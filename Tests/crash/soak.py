@@ -311,7 +311,7 @@ class Session:
 
 def run(options, folder):
     service = Service(options.binary, folder)
-    service.environment.update(BELLHOP_CHANGES_SECRET=SECRET, BELLHOP_CLAIM_STUDENT="sub", BELLHOP_RATE_LIMIT_USER="0",
+    service.environment.update(BELLHOP_TABLES="school", BELLHOP_CHANGES_SECRET=SECRET, BELLHOP_CLAIM_STUDENT="sub", BELLHOP_RATE_LIMIT_USER="0",
                                # Abandoned connections of requests end soon, so that sockets can be counted.
                                BELLHOP_CONNECTION_TIMEOUT_SECONDS="3")
     service.start()

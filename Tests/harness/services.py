@@ -49,11 +49,14 @@ class Service:
         )
         self.process = None
 
-    def start(self):
+    def launch(self):
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [self.binary, "serve", *self.flags], env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
+
+    def start(self):
+        self.launch()
         wait_until(self.is_ready, lambda: f"the service to get ready:\n{self.log()}")
 
     def is_ready(self):

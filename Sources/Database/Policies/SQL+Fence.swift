@@ -13,7 +13,7 @@ extension SQL {
         let isOfUser = if case .ofUser = target.rows { true } else { false }
         let known = isOfUser ? FencedText.ofUser : FencedText.ofTenant
         let fenced = tables.fenced(text) { known.find(text) { FencedText(text, target, isOfUser: isOfUser) } }
-        var woven = Woven(text: fenced.text, of: self)
+        var woven = Woven(text: fenced.text, of: self, in: fence)
         woven.isOutside =
             !has(fence.tenant.text, at: fenced.tenantPlaces)
             || (isOfUser && !has(fence.user?.text ?? "", at: fenced.userPlaces))

@@ -29,8 +29,6 @@ extension SQL {
     }
 
     var target: WriteTarget? { tables?.value.target }
-    var unscoped: [String] { tables?.value.unscoped ?? [] }
-    var scoped: [String] { tables?.value.scoped ?? [] }
     var fence: Fence? { Fence.of(tables, boundTo: tenant) }
 
     /// Changes the tables of this statement alone.
@@ -40,6 +38,20 @@ extension SQL {
         tables = TablesReference(changed)
     }
 }
+
+/// A statement, before or after its policy is woven in.
+protocol StatementWithTables {
+    var tables: SQL.TablesReference? { get }
+}
+
+extension StatementWithTables {
+    /// The tables that are named without a scope, and the ones that are read under a scope.
+    var unscoped: [String] { tables?.value.unscoped ?? [] }
+    var scoped: [String] { tables?.value.scoped ?? [] }
+}
+
+extension SQL: StatementWithTables {}
+extension SQL.Woven: StatementWithTables {}
 
 /// The tenant, or the user of a tenant, in whose rows a statement stays.
 struct Fence: Sendable {

@@ -10,13 +10,18 @@ extension SQL {
         var hasCheck = false
         /// The number of columns before the check that name the users of each written row.
         var users = 0
-        private let tables: TablesReference?
-        private let tenant: ID<Tenant>?
+        let tables: TablesReference?
+        /// The tenant, or the user of a tenant, in whose rows the statement stays.
+        let fence: Fence?
         /// Whether the statement inserts a row outside its fence. It must not run.
         var isOutside = false
 
         init(text: String, of sql: SQL) {
-            (self.text, binds, tables, tenant) = (text, sql.binds, sql.tables, sql.tenant)
+            self.init(text: text, of: sql, in: sql.fence)
+        }
+
+        init(text: String, of sql: SQL, in fence: Fence?) {
+            (self.text, binds, tables, self.fence) = (text, sql.binds, sql.tables, fence)
         }
 
         /// The table that is written under a scope.
@@ -24,11 +29,6 @@ extension SQL {
             guard let target = tables?.value.target, case .of = target.rows else { return nil }
             return target.table
         }
-        /// The tables that are named without a scope, and the ones that are read under a scope.
-        var unscoped: [String] { tables?.value.unscoped ?? [] }
-        var scoped: [String] { tables?.value.scoped ?? [] }
-        /// The tenant, or the user of a tenant, in whose rows the statement stays.
-        var fence: Fence? { Fence.of(tables, boundTo: tenant) }
         /// The number of last columns that the author of the statement did not ask for.
         var hiddenColumns: Int { users + (hasCheck ? 1 : 0) }
     }

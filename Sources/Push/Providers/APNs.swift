@@ -59,9 +59,12 @@ public final class APNs: PushProvider {
     public static let hasApps = true
 
     private static let key = PushSetting("apnsKey", "APNs: file with the .p8 key of Apple's developer account.")
-    private static let keyId = PushSetting("apnsKeyId", "APNs: id of that key.")
-    private static let team = PushSetting("apnsTeam", "APNs: id of the team.")
-    private static let topic = PushSetting("apnsTopic", "APNs: bundle id of the app, for devices that name none.")
+    private static let keyId = PushSetting(
+        "apnsKeyId", "APNs: id of that key.", need: "the id of the key, 10 characters")
+    private static let team = PushSetting(
+        "apnsTeam", "APNs: id of the team.", need: "the id of the team, 10 characters")
+    private static let topic = PushSetting(
+        "apnsTopic", "APNs: bundle id of the app, for devices that name none.", need: "the bundle id of the app")
     private static let url = PushSetting("apnsURL", "APNs: another address, for tests and proxies.")
     public static let settings = [key, keyId, team, topic, url]
 
@@ -87,11 +90,10 @@ public final class APNs: PushProvider {
             }
             return text
         }
-        let url = try values.value(Self.url, PushSetting.address)
-        guard let key else { return nil }
-        let keyId = try values.text(Self.keyId, neededBy: Self.key, "the id of the key, 10 characters")
-        let team = try values.text(Self.team, neededBy: Self.key, "the id of the team, 10 characters")
-        guard let topic else { throw Self.topic.isMissing(neededBy: Self.key, "the bundle id of the app") }
+        let url = try values.address(Self.url)
+        guard let key, let topic, let keyId = values.text(Self.keyId), let team = values.text(Self.team) else {
+            return nil
+        }
         self.init(Account(key: key, keyId: keyId, team: team, topic: topic, url: url))
     }
 

@@ -80,9 +80,14 @@ public final class FCM: PushProvider {
 
     public convenience init?(_ values: PushSettingValues) throws {
         let account = try values.value(inFileOf: Self.file) { text in
-            do { return try Account(json: Array(text.utf8)) } catch { throw PushSetting.Fault("\(error)") }
+            let account: Account
+            do { account = try Account(json: Array(text.utf8)) } catch { throw PushSetting.Fault("\(error)") }
+            if let url = try? OutboundURL(account.tokenURL), let problem = values.problem(of: url) {
+                throw PushSetting.Fault("has a token_uri that \(problem)")
+            }
+            return account
         }
-        let url = try values.value(Self.url, PushSetting.address)
+        let url = try values.address(Self.url)
         guard var account else { return nil }
         account.url = url ?? account.url
         self.init(account)

@@ -30,7 +30,8 @@ public final class WebPush: PushProvider {
     private static let key = PushSetting(
         "vapidKey", "Web Push: private key, from bellhop push keys.", isSecret: true)
     private static let contact = PushSetting(
-        "vapidContact", "Web Push: mailto: or https:// address for the operators of push services.")
+        "vapidContact", "Web Push: mailto: or https:// address for the operators of push services.",
+        need: "a mailto: or https:// address at which the operators of push services reach you")
     private static let hosts = PushSetting(
         "pushHosts",
         "Web Push: hosts that subscriptions may name; *. for subdomains. Not set: Chrome's, Firefox's, Safari's, Edge's."
@@ -70,8 +71,7 @@ public final class WebPush: PushProvider {
         let services = try values.value(Self.hosts) { text in
             try text.split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty }.map(Self.pattern)
         }
-        guard let key else { return nil }
-        guard let contact else { throw Self.contact.mistake(Self.contactProblem) }
+        guard let key, let contact else { return nil }
         self.init(
             Account(key: key, contact: contact), services: services ?? [], allowsPrivate: values.allowsPrivate)
     }

@@ -37,7 +37,10 @@ public struct WebPushSubscription: PushAddress {
         if fields.value(name) == nil { fields.reject(name, "is missing") }
         let parts = fields.object(name) { subscription in
             let endpoint = subscription.string("endpoint", bytesMax: AddressLimits.endpointBytesMax)
-            _ = subscription.value("expirationTime")
+            switch subscription.value("expirationTime") {
+            case nil, .null, .integer, .number: break
+            case let other?: subscription.reject("expirationTime", "must be a number, not \(other.typeName)")
+            }
             if subscription.value("keys") == nil { subscription.reject("keys", "is missing") }
             let keys = subscription.object("keys") { keys in
                 (key: Self.bytes("p256dh", of: &keys), secret: Self.bytes("auth", of: &keys))

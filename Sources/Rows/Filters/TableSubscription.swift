@@ -117,7 +117,7 @@ extension TableSubscription {
                 if !isDeclared(subscription.schema, subscription.table) {
                     mistakes.append(
                         Failure.Field(
-                            "\(place)/table", "the table \(subscription.schema).\(subscription.table) is not declared"))
+                            "\(place)/table", TableCatalog.undeclared(subscription.schema, subscription.table)))
                 }
             } catch {
                 mistakes += error.fields

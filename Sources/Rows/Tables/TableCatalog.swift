@@ -39,6 +39,11 @@ public struct TableCatalog: Sendable {
         places[Name(schema: schema, table: table)].map { tables[$0] }
     }
 
+    /// Returns the problem of an undeclared table, for senders of rows and for subscribers.
+    public static func undeclared(_ schema: String, _ table: String) -> String {
+        "the table \(schema).\(table) is not declared: add it to your table file, which BELLHOP_TABLES names"
+    }
+
     /// The names of all memberships that any table declares.
     public var membershipNames: [String] { membershipOrder.flatMap { $0.map(\.declaration.name) } }
 

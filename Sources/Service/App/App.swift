@@ -69,7 +69,6 @@ public final class App: Sendable {
             try reader.read(as: .system(tenant: $0), $1)
         }
         let admission = StreamAdmission()
-        admission.register(in: start.metrics)
 
         // The path from a commit to the streams.
         let pipeline = EventPipeline(start, shards: shards, boards: boards, admission: admission, tracer: tracer)
@@ -86,14 +85,15 @@ public final class App: Sendable {
         }
 
         // The path of requests.
-        source = start.source(runner, pipeline)
+        let intake = start.changeIntake(pipeline.pump, admission)
+        source = start.source(runner, intake, pipeline)
         report = start.report(authenticator, pipeline.pump, source)
         bodies = BodyBudgets(metrics)
         rows = TenantRows(reader, metrics: metrics, logger: logger)
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
             workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
-        let parts = start.dependencies(report, pipeline, streams, requests: replicas ?? directory)
+        let parts = start.dependencies(report, intake, pipeline, streams, requests: replicas ?? directory)
         let features = Catalog.features(servedBy: parts)
         let http = HTTPMetrics(metrics)
         (server, metricsServer) = try patience.attempt {
@@ -139,6 +139,11 @@ public final class App: Sendable {
         source?.start()
         warnOfLoweredLimits()
         warnOfUnverifiedServers()
+        if settings.tableFile == nil {
+            logger.info(
+                "No tables are declared, so changes of rows and subscriptions to tables are refused.",
+                metadata: ["remedy": "set \(settings.$tableFile.variable) to your table file, if you send rows"])
+        }
         logger.info(
             "Bellhop is listening.",
             metadata: [

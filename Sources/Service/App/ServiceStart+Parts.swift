@@ -43,7 +43,8 @@ extension ServiceStart {
         _ reader: TransactionReader, _ workers: WorkerPool, _ authenticator: Authenticator, boards: Leaderboards,
         admission: StreamAdmission
     ) -> StreamDependencies {
-        StreamDependencies(
+        admission.register(in: metrics)
+        return StreamDependencies(
             reader: reader, workers: workers, log: log, memberships: memberships, revocations: revocations,
             admission: admission, metrics: StreamMetrics(metrics),
             failures: StreamFailures(logger: logger, metrics: metrics), authenticator: authenticator,
@@ -56,14 +57,14 @@ extension ServiceStart {
 
     /// Returns the parts of the service that features use beyond transactions.
     func dependencies(
-        _ report: ServiceReport, _ pipeline: EventPipeline, _ streams: StreamDependencies,
+        _ report: ServiceReport, _ intake: ChangeIntake, _ pipeline: EventPipeline, _ streams: StreamDependencies,
         requests: any StreamRequests
     ) -> Dependencies {
         Dependencies(
             report: report, boards: pipeline.boards,
             streams: .init(dependencies: streams, requests: requests, router: pipeline.router),
             changes: .init(
-                intake: changeIntake(pipeline.pump), metrics: ChangeMetrics(metrics),
+                intake: intake, metrics: ChangeMetrics(metrics),
                 isCongested: { pipeline.isCongested }),
             explain: .init(
                 memberships: memberships, authenticator: streams.authenticator, log: log, live: streams.live,
@@ -75,8 +76,11 @@ extension ServiceStart {
         .init(topics: memberships.catalog.topics, taken: Catalog.eventPrefixes)
     }
 
-    private func changeIntake(_ pump: EventPump) -> ChangeIntake {
-        ChangeIntake(memberships: memberships, restartStreams: { try pump.renewEpoch(in: $0) })
+    func changeIntake(_ pump: EventPump, _ admission: StreamAdmission) -> ChangeIntake {
+        ChangeIntake(
+            memberships: memberships,
+            unheard: UnheardRows(metrics: metrics, logger: logger) { admission.misses($0) },
+            restartStreams: { try pump.renewEpoch(in: $0) })
     }
 
     func ticker(_ runner: TransactionRunner, _ features: [Feature]) -> Ticker {
@@ -107,11 +111,11 @@ extension ServiceStart {
             channels, reader: reader, isPresent: { admission.hasStream($0) }, metrics: metrics, logger: logger)
     }
 
-    func source(_ runner: TransactionRunner, _ pipeline: EventPipeline) -> SourceReader? {
+    func source(_ runner: TransactionRunner, _ changes: ChangeIntake, _ pipeline: EventPipeline) -> SourceReader? {
         guard let url = settings.source else { return nil }
         let rules = publishRules
         let intake = SourceIntake(
-            runner: runner, changes: changeIntake(pipeline.pump), slot: settings.sourceSlot,
+            runner: runner, changes: changes, slot: settings.sourceSlot,
             receivers: [
                 "notify": { try NotificationsFeature.accept($0, $1) },
                 "publish": { try PublishFeature.accept($0, by: rules, $1) },

@@ -68,8 +68,9 @@ struct PushSettings: Sendable {
             Dictionary(uniqueKeysWithValues: texts), allowsPrivate: settings.pushPrivate, read: contents)
         do {
             return try PushProviders.all.compactMap { provider in
-                try values.requireFirst(of: provider.settings)
-                return try provider.init(values)
+                let made = try provider.init(values)
+                try values.requireWhole(provider.settings)
+                return made
             }
         } catch let mistake as PushSetting.Mistake {
             guard let key = keys.first(where: { $0.name == mistake.setting }) else { throw mistake }

@@ -58,14 +58,54 @@ enum SettingRule {
         }
     }
 
+    /// Reads an origin, and returns it in the one form in which browsers send it (WHATWG URL, "origin"): in lower case,
+    /// without the port of its scheme. Any other form would match no page.
     static func origin(_ text: String) throws -> String {
-        // A browser sends only a scheme, a host and a port, so an origin with more would match no page.
-        let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
-        let isOrigin = parts.count == 2 && !parts.contains("") && !parts[1].contains { "/?#@".contains($0) }
-        guard text == "*" || isOrigin else {
-            throw Settings.Fault("\(text) is not an origin: use https://app.example or *")
+        if text == "*" { return text }
+        guard text != "null" else {
+            throw Settings.Fault("null is the origin of every page in a sandbox and of every local file, also of foreign ones")
         }
-        return text
+        guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw Settings.Fault("\(text) is not ASCII: write the host in punycode, such as xn--mnchen-3ya.example")
+        }
+        let example = "use https://app.example or *"
+        guard !text.contains("*") else {
+            throw Settings.Fault("\(text) is not an origin: a pattern matches no page. List each origin, or \(example)")
+        }
+        guard let end = text.range(of: "://") else {
+            throw Settings.Fault("\(text) is not an origin: \(proposal(for: "https://\(text)") ?? example)")
+        }
+        // Apps in a web view have schemes of their own, such as capacitor://localhost.
+        guard ["http", "https"].contains(text[..<end.lowerBound].lowercased()) else {
+            return try appOrigin(text, example)
+        }
+        guard let url = try? OutboundURL(text), url.path == "/", url.query == nil, !isMapped(url) else {
+            throw Settings.Fault("\(text) is not an origin: \(proposal(for: text) ?? example)")
+        }
+        return url.origin
+    }
+
+    /// Returns the question whether an address without its path was meant; nil if that is no origin either.
+    private static func proposal(for text: String) -> String? {
+        let scheme = text.range(of: "://")?.upperBound ?? text.startIndex
+        let host = text[scheme...].prefix { !"/?#".contains($0) }
+        guard let url = try? OutboundURL("\(text[..<scheme])\(host)"), !isMapped(url) else { return nil }
+        return "did you mean \(url.origin)?"
+    }
+
+    /// Whether the host is an IPv4 address within IPv6, which browsers write in another form than DNS.
+    private static func isMapped(_ url: OutboundURL) -> Bool { url.host.hasPrefix("[") && url.host.contains(".") }
+
+    /// Reads an origin of a scheme that is not one of the web.
+    private static func appOrigin(_ text: String, _ example: String) throws -> String {
+        let lowered = text.lowercased()
+        let origin = lowered.hasSuffix("/") ? String(lowered.dropLast()) : lowered
+        let parts = origin.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+        let isScheme = parts[0].utf8.allSatisfy { $0.isAlphanumeric || "+-.".utf8.contains($0) }
+        guard isScheme, !["ws", "wss", "ftp", "file", ""].contains(parts[0]), !parts[1].isEmpty,
+            !parts[1].contains(where: { "/?#@".contains($0) })
+        else { throw Settings.Fault("\(text) is not an origin: \(example)") }
+        return origin
     }
 
     // MARK: Names and secrets

@@ -245,9 +245,9 @@ public final class Settings: @unchecked Sendable {
 
     // MARK: Tables
     @Setting(
-        .tables, "Table file (YAML), or the name of a bundled one: school, posts or todo.",
-        named: "tables", default: "school")
-    var tableFile: String
+        .tables, "Table file (YAML), or the name of a bundled one: school, posts or todo; not set: no tables.",
+        named: "tables")
+    var tableFile: String?
     /// The app's database whose log is read, if any.
     @Setting(
         .tables, "URL of the app's PostgreSQL, postgres://user@host/name; its log is read instead of webhooks.",
@@ -447,6 +447,10 @@ public final class Settings: @unchecked Sendable {
         if databaseListen != nil, database.engine != .postgreSQL {
             throw $databaseListen.mistake(SettingRule.listenProblem)
         }
+        for secrets in [$webhookSecrets, $changesSigningSecrets]
+        where Set(secrets.wrappedValue).count < secrets.wrappedValue.count {
+            throw secrets.mistake("has the same secret twice: a rotation needs the old and the new one")
+        }
         if !consoleTokens.isEmpty, !host.isLoopbackHost {
             throw $consoleTokens.mistake("are only for development: host must be a loopback address, not \(host)")
         }
@@ -488,8 +492,8 @@ public final class Settings: @unchecked Sendable {
                 """)
     }
 
-    private static func catalog(of setting: Setting<String>, reserved: ReservedNames) throws -> TableCatalog {
-        let name = setting.wrappedValue
+    private static func catalog(of setting: Setting<String?>, reserved: ReservedNames) throws -> TableCatalog {
+        guard let name = setting.wrappedValue else { return .empty }
         var file: TableFile?
         do throws(Failure) {
             let found = try TableFile(named: name)

@@ -54,6 +54,16 @@ final class StreamAdmission: Sendable {
     /// Returns the users of a tenant with an open stream.
     func users(of tenant: ID<Tenant>) -> [String] { (tenants.withLock { $0[tenant]?.users } ?? [:]).keys.map(\.text) }
 
+    /// Whether users have streams, but none can be of a tenant: either the default one, which all users without a claim of
+    /// the tenant have, or one that a claim names.
+    func misses(_ tenant: ID<Tenant>) -> Bool {
+        tenants.withLock { tenants in
+            guard !tenants.isEmpty else { return false }
+            let hasDefault = tenants["default"] != nil
+            return tenant == "default" ? !hasDefault : hasDefault && tenants.count == 1
+        }
+    }
+
     func hasUsers(of tenant: ID<Tenant>) -> Bool { tenants.withLock { $0[tenant] != nil } }
 }
 

@@ -20,9 +20,9 @@ struct Demo: AsyncParsableCommand {
               bellhop listen --subject ada --topics queue:demo-shop,dj:demo-shop
 
             With --school, it simulates a day at a small school. It sends rows as webhooks and prints, below each row, what \
-            teachers, pupils, a parent and the admin receive. The service must use the tables `school`, which is the \
-            default.
+            teachers, pupils, a parent and the admin receive. The service must use the tables `school`.
 
+              bellhop serve --tables school
               bellhop demo --school
               TOKEN=$(bellhop token --subject ruth --role teacher --tenant demo-school)
               bellhop listen --token "$TOKEN"

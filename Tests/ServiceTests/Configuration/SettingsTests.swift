@@ -41,7 +41,6 @@ import Testing
         }
     }
 
-    /// Such a value starts the service, and then matches nothing, or gives all users one tenant.
     /// A variable without a text is not set, for every setting.
     @Test func emptyLists_areTheDefault_andListsOfNothingAreRefused() throws {
         let settings = try TestService.settings([
@@ -57,15 +56,55 @@ import Testing
         }
     }
 
+    /// Such a value would start the service, and then match nothing, or give all users one tenant.
     @Test(arguments: [
-        ("corsOrigins", "https://app.example/path"), ("corsOrigins", "https://app.example?x"),
-        ("corsOrigins", "https://"), ("corsOrigins", "https://ada@app.example"),
+        ("corsOrigins", "https://"), ("corsOrigins", "https://ada@app.example"), ("corsOrigins", "null"),
+        ("corsOrigins", "https://*.app.example"), ("corsOrigins", "file://app"),
+        ("corsOrigins", "https://app.example:0x50"),
+        ("corsOrigins", "https://app.example:65536"), ("corsOrigins", "https://127.1"), ("corsOrigins", "capacitor://"),
         ("streamCookie", "a=b"), ("streamCookie", "a;b"),
         ("claimTenant", ","), ("claimRole", " , "), ("webhookPriorities", ","),
     ])
     func valuesWithoutEffect_areRefused(name: String, value: String) {
         let text = mistake([name: value, "jwtSecret": TestService.secret])
         #expect(text.hasPrefix("\(name) (BELLHOP_"), "\(text)")
+    }
+
+    /// The form in which browsers send an origin. `Tests/contract/origins.py` compares it with that of Node.
+    @Test(arguments: [
+        ("https://App.Example", "https://app.example"), ("HTTPS://app.example/", "https://app.example"),
+        ("https://app.example:443", "https://app.example"), ("http://app.example:80/", "http://app.example"),
+        ("https://app.example:80", "https://app.example:80"), ("http://[0:0:0:0:0:0:0:1]:3000", "http://[::1]:3000"),
+        ("http://localhost:5173", "http://localhost:5173"), ("Capacitor://localhost/", "capacitor://localhost"),
+        ("*", "*"),
+    ])
+    func origins_haveTheFormOfBrowsers(text: String, origin: String) throws {
+        let settings = try TestService.settings(["jwtSecret": TestService.secret, "corsOrigins": text])
+        #expect(settings.corsOrigins == [origin])
+    }
+
+    @Test(arguments: [
+        ("https://App.example/path", "did you mean https://app.example?"),
+        ("https://app.example?x", "did you mean https://app.example?"),
+        ("https://app.example:3000/#a", "did you mean https://app.example:3000?"),
+        ("app.example", "did you mean https://app.example?"), ("*.app.example", "List each origin"),
+        ("https://münchen.example", "punycode"),
+    ])
+    func wrongOrigins_areRefusedWithTheRightOne(text: String, remedy: String) {
+        let mistake = mistake(["jwtSecret": TestService.secret, "corsOrigins": "https://a.example,\(text)"])
+        #expect(mistake.hasPrefix("corsOrigins (BELLHOP_CORS_ORIGINS): \(text) is not"), "\(mistake)")
+        #expect(mistake.contains(remedy), "\(mistake)")
+    }
+
+    /// A rotation with the same secret twice would rotate nothing.
+    @Test func secretsOfWebhooks_areDifferent() {
+        let secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+        for (name, variable) in [
+            ("webhookSecrets", "BELLHOP_WEBHOOK_SECRETS"), ("changesSigningSecrets", "BELLHOP_CHANGES_SIGNING_SECRETS"),
+        ] {
+            let mistake = mistake(["jwtSecret": TestService.secret, name: "\(secret),\(secret)"])
+            #expect(mistake.hasPrefix("\(name) (\(variable)): has the same secret twice"), "\(mistake)")
+        }
     }
 
     @Test func names_becomeFlagsAndVariables() throws {

@@ -170,7 +170,7 @@ final class TestService: @unchecked Sendable {
             "jwtSecret": secret, "reactors": "1",
             "shards": "2", "workers": "2", "rateLimitUser": "0", "logLevel": "critical",
             // Tests read a counter right after the act that it counts.
-            "metricsSeconds": "0",
+            "metricsSeconds": "0", "tables": "school",
         ]
         values.merge(overrides) { $1 }
         let app = try App(settings: Self.settings(values), logger: logger, clock: clock.clock)

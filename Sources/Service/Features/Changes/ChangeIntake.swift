@@ -38,6 +38,7 @@ struct ChangeIntake: Sendable {
     typealias StreamRestart = @Sendable (DatabaseConnection) throws -> Void
 
     let memberships: MembershipRegistry
+    let unheard: UnheardRows
     let restartStreams: StreamRestart
 
     /// Takes in changes, in order, and returns the outcome of each. A fault in one rejects only that one.
@@ -47,7 +48,9 @@ struct ChangeIntake: Sendable {
     func take(_ changes: [TableChange], seen: AcceptedRows? = nil, _ tx: Transaction) throws -> [ChangeOutcome] {
         let tables = changes.map { memberships.catalog.find(schema: $0.schema, table: $0.table) }
         var run = try ChangeIntakeRun(tables, self, tx, seen)
-        return try zip(changes, tables).map { try run.outcome(of: $0, in: $1) }
+        let outcomes = try zip(changes, tables).map { try run.outcome(of: $0, in: $1) }
+        if !run.unheard.isEmpty { tx.afterCommit { [unheard, found = run.unheard] in unheard.note(found) } }
+        return outcomes
     }
 }
 
@@ -59,12 +62,16 @@ private struct ChangeIntakeRun {
     private var version: Int64
     private let rules: [String: Int64]
     private let seen: AcceptedRows?
+    private let tenants: UnheardRows
+    /// The accepted rows that no connected user can receive, by table.
+    private(set) var unheard: [String: UnheardRows.Tally] = [:]
 
     init(
         _ tables: [TableDeclaration?], _ intake: ChangeIntake, _ tx: Transaction, _ seen: AcceptedRows?
     ) throws {
         let registry = intake.memberships
         (restartStreams, rules, self.seen) = (intake.restartStreams, registry.rules, seen)
+        tenants = intake.unheard
         self.tx = tx
         // Changes of memberships depend on the previous memberships, so all replicas apply them one after the other.
         let changesMemberships = tables.contains { $0?.memberships.isEmpty == false }
@@ -90,7 +97,7 @@ private struct ChangeIntakeRun {
     /// Takes in a change; returns false for a duplicate.
     private mutating func take(_ change: TableChange, in table: TableDeclaration?) throws -> Bool {
         guard let table else {
-            throw Failure.invalid("/table", "the table \(change.schema).\(change.table) is not declared")
+            throw Failure.invalid("/table", TableCatalog.undeclared(change.schema, change.table))
         }
         guard change.kind != .truncate else { return try truncate(table, change) }
         do throws(ChangeFault) {
@@ -115,6 +122,7 @@ private struct ChangeIntakeRun {
         do {
             try store(memberships.apply(write, of: table))
             if let unreached = routing.unreached, change.kind != .snapshot { throw unreached }
+            if change.kind != .snapshot { countIfUnheard(routing.tenants, table) }
             if change.kind == .snapshot, let id = change.record.flatMap(table.recordId(of:)) {
                 for tenant in routing.tenants { seen?.insert(tenant, id) }
             }
@@ -124,6 +132,11 @@ private struct ChangeIntakeRun {
             throw error
         }
         return true
+    }
+
+    private mutating func countIfUnheard(_ tenants: [ID<Tenant>], _ table: TableDeclaration) {
+        guard let tenant = tenants.first, tenants.allSatisfy(self.tenants.isMissed) else { return }
+        unheard[table.qualifiedName, default: UnheardRows.Tally(tenant: tenant)].rows += 1
     }
 
     /// Refuses rows of other tenants: a backend may send only rows of its own tenant.

@@ -17,7 +17,8 @@ import Values
     }
 
     private static func intake(_ runner: TransactionRunner) -> ChangeIntake {
-        ChangeIntake(memberships: MembershipRegistry(runner.settings.tables), restartStreams: { _ in })
+        ChangeIntake(
+            memberships: MembershipRegistry(runner.settings.tables), unheard: .none, restartStreams: { _ in })
     }
 
     @Test func eachChange_hasItsOwnOutcome() async throws {
@@ -32,7 +33,7 @@ import Values
         }
         #expect(
             outcomes == [
-                .accepted, .duplicate, .rejected(ChangeFault("/table", "the table public.unknown is not declared")),
+                .accepted, .duplicate, .rejected(ChangeFault("/table", TableCatalog.undeclared("public", "unknown"))),
                 .rejected(ChangeFault("/record/id", "is null, but belongs to the primary key")),
             ])
     }
@@ -44,6 +45,6 @@ import Values
         let changes = try Self.insertions(("notes", "1"), ("unknown", "1"))
         let outcome = try source.write(.init(changes.map { .change($0) }, from: nil, to: nil))
         #expect(outcome.taken == 1)
-        #expect(outcome.rejected == ["public.unknown: /table the table public.unknown is not declared"])
+        #expect(outcome.rejected == ["public.unknown: /table \(TableCatalog.undeclared("public", "unknown"))"])
     }
 }

@@ -133,6 +133,10 @@ import Values
         (subscription(auth: "AAAA"), "/subscription/keys/auth"),
         (subscription("https://evil.example/a"), "/subscription/endpoint"),
         (subscription("ftp://127.0.0.1/a"), "/subscription/endpoint"),
+        (
+            subscription().replacingOccurrences(of: "\"expirationTime\":null", with: "\"expirationTime\":\"soon\""),
+            "/subscription/expirationTime"
+        ),
         (subscription("https://u:p@127.0.0.1/a"), "/subscription/endpoint"),
         (subscription("nonsense"), "/subscription/endpoint"),
         (subscription("https://127.0.0.1%2f.example/a"), "/subscription/endpoint"),
@@ -156,14 +160,14 @@ import Values
         "https://push.example:8443/a", "https://push.example.evil/a", "https://a.push.example/a",
     ])
     func endpointsThatArePrivate_plainOrUnknown_areRefused(_ endpoint: String) async throws {
-        let probe = try PushProbe([
+        let production = [
             "pushPrivate": "false", "pushHosts": "push.example,127.0.0.1,10.0.0.1,[::1],*.notify.example",
-        ])
-        let answer = try await probe.service.call(
-            "PUT", "/v1/devices/d1", as: .user("ada"), Self.subscription(endpoint))
+        ]
+        let service = try TestService.start(PushProbe.browsers.merging(production) { $1 })
+        let answer = try await service.call("PUT", "/v1/devices/d1", as: .user("ada"), Self.subscription(endpoint))
         #expect(answer.mistakes == "422 /subscription/endpoint")
         for known in ["https://push.example/a", "https://wns2.notify.example/w?token=a"] {
-            let made = try await probe.service.call("PUT", "/v1/devices/d2", as: .user("ada"), Self.subscription(known))
+            let made = try await service.call("PUT", "/v1/devices/d2", as: .user("ada"), Self.subscription(known))
             #expect(made.status < 300, "\(known)")
         }
     }
@@ -210,7 +214,34 @@ import Values
         }
     }
 
+    /// A provider's credentials are sent in clear, or into the own network, only if a setting says so.
+    @Test func addressesOfProviders_arePublic_unlessASettingAllowsOthers() throws {
+        let folder = try TemporaryDirectory()
+        let account = try PushProbe.googleAccount(folder, tokens: "https://oauth2.googleapis.com/token")
+        let providers = ["fcmURL": ["fcmAccount": account], "apnsURL": try PushProbe.phones(folder)]
+        for (url, problem) in [
+            ("http://fcm.example", "must begin with https://"), ("https://10.0.0.7", "10.0.0.7 is a private address"),
+        ] {
+            for (setting, provider) in providers {
+                let mistake = #expect(throws: Settings.Mistake.self) { try Self.settings(provider, [setting: url]) }
+                #expect(mistake?.description.contains(problem) == true, "\(mistake?.description ?? "none")")
+                _ = try Self.settings(provider, [setting: url, "pushPrivate": "true"])
+            }
+        }
+        let mistake = #expect(throws: Settings.Mistake.self) {
+            try Self.settings(["fcmAccount": PushProbe.googleAccount(folder, tokens: "http://tokens.example/")], [:])
+        }
+        #expect(mistake?.description.contains("token_uri that must begin with https://") == true)
+    }
+
+    private static func settings(_ some: [String: String], _ others: [String: String]) throws -> Settings {
+        let own = ["jwtSecret": TestService.secret, "pushKeys": PushProbe.keys[0]]
+        return try TestService.settings(own.merging(some) { $1 }.merging(others) { $1 })
+    }
+
     @Test func unusableSettings_areRefused_inOneLine() throws {
+        let folder = try TemporaryDirectory()
+        let phones = try PushProbe.phones(folder)
         for (settings, text) in [
             (["pushKeys": "short"], "pushKeys (BELLHOP_PUSH_KEYS): must be keys of 32 bytes in base64"),
             (
@@ -219,10 +250,13 @@ import Values
             ),
             (["pushKeys": PushProbe.keys[0]], "pushKeys (BELLHOP_PUSH_KEYS): needs a provider"),
             (["apnsKey": "/none.p8"], "apnsKey (BELLHOP_APNS_KEY): /none.p8 cannot be read"),
+            (phones.filter { $0.key != "apnsTopic" }, "apnsTopic (BELLHOP_APNS_TOPIC): is missing: apnsKey needs"),
+            (phones.filter { $0.key != "apnsTeam" }, "apnsTeam (BELLHOP_APNS_TEAM): is missing: apnsKey needs"),
+            (phones.filter { $0.key != "apnsKeyId" }, "apnsKeyId (BELLHOP_APNS_KEY_ID): is missing: apnsKey needs"),
             (["fcmAccount": "/none.json"], "fcmAccount (BELLHOP_FCM_ACCOUNT): /none.json cannot be read"),
             (
                 ["vapidKey": RFC4648.encodeURL(PrivateKey().scalar ?? [])],
-                "vapidContact (BELLHOP_VAPID_CONTACT): must be mailto:"
+                "vapidContact (BELLHOP_VAPID_CONTACT): is missing: vapidKey needs a mailto: or https://"
             ),
             (["apnsTeam": "T1"], "apnsTeam (BELLHOP_APNS_TEAM): needs apnsKey, which is missing"),
             (["pushHosts": "push.example"], "pushHosts (BELLHOP_PUSH_HOSTS): needs vapidKey, which is missing"),

@@ -69,6 +69,17 @@ final class PushProbe: Sendable {
         ]
     }
 
+    /// Writes the key of a Google service account into a file, and returns its path.
+    ///
+    /// - Parameter tokens: Where it gets access tokens.
+    static func googleAccount(_ directory: TemporaryDirectory, tokens: String) throws -> String {
+        let account: JSON = [
+            "project_id": "demo", "client_email": "a@demo.example", "private_key": .string(try providerKeys.get().rsa),
+            "token_uri": .string(tokens),
+        ]
+        return try directory.write(String(decoding: account.data, as: UTF8.self), to: "fcm.json")
+    }
+
     let service: TestService
     let provider: ScriptedReceiver
     let sent = Collected<Sent>()
@@ -89,14 +100,9 @@ final class PushProbe: Sendable {
             return .json(answer?.status ?? 200, answer?.body ?? "{}", answer?.lines ?? [])
         }
         let address = "http://127.0.0.1:\(provider.port)"
-        let (_, rsa) = try Self.providerKeys.get()
-        let account: JSON = [
-            "project_id": "demo", "client_email": "a@demo.example", "private_key": .string(rsa),
-            "token_uri": .string("\(address)/token"),
-        ]
         let settings = try [
             "apnsURL": address,
-            "fcmAccount": directory.write(String(decoding: account.data, as: UTF8.self), to: "fcm.json"),
+            "fcmAccount": Self.googleAccount(directory, tokens: "\(address)/token"),
             "fcmURL": address,
         ].merging(Self.phones(directory)) { $1 }.merging(Self.browsers) { $1 }.merging(overrides) { $1 }
         if replicas {

@@ -26,7 +26,8 @@ import Values
         let runner = service.app.runner
         return SourceIntake(
             runner: runner,
-            changes: ChangeIntake(memberships: MembershipRegistry(runner.settings.tables), restartStreams: { _ in }),
+            changes: ChangeIntake(
+                memberships: MembershipRegistry(runner.settings.tables), unheard: .none, restartStreams: { _ in }),
             slot: app.name,
             receivers: [
                 "publish": { [taken] members, tx in

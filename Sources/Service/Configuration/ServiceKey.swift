@@ -1,4 +1,3 @@
-import Cryptography
 import Values
 
 /// A key of the settings with which a backend authenticates instead of a token. Only its digest is kept.

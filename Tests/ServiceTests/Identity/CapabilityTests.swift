@@ -2,7 +2,6 @@ import BellhopClient
 import Foundation
 import TestSupport
 import Testing
-import Values
 import Yams
 
 @testable import Service

@@ -140,7 +140,7 @@ public final class Settings: @unchecked Sendable {
     @Setting(
         .tokens,
         "Keys of backends as NAME:KEY[:tenant=ID][:can=notify+publish], separated by commas (Docs/how-to/backends.md).",
-        isSecret: true, parse: ServiceKeyList.read)
+        isSecret: true, parse: SettingRule.serviceKeys)
     var serviceKeys: [ServiceKey]
     /// How long streams stay open at a replica that is cut off from the database (see `RevocationList.trusted`).
     @Setting(

@@ -42,6 +42,6 @@ extension Capability {
         guard let held = caller.capabilities, !held.contains(self) else { return }
         let names = Self.allCases.filter(held.contains).map(\.rawValue).joined(separator: ", ")
         throw .forbidden(
-            "This operation requires the capability \(rawValue). The backend has \(names.isEmpty ? "none" : names).")
+            "This operation requires the capability \(rawValue). The backend has \(names.isEmpty ? "no capability" : names).")
     }
 }

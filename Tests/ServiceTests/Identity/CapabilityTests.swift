@@ -2,7 +2,6 @@ import BellhopClient
 import Foundation
 import TestSupport
 import Testing
-import Values
 import Yams
 
 @testable import Service
@@ -86,6 +85,22 @@ import Yams
         #expect(answer[header: "WWW-Authenticate"]?.contains("insufficient_scope") == true)
         let event: JSON = ["event": "e", "to": ["user:ada"], "data": 1]
         #expect(try await service.call("POST", "/v1/publish", as: jobs, event).status == 202)
+    }
+
+    /// The claim limits a backend by the words that it has; unknown words give nothing. A user has no capabilities.
+    @Test func claim_limitsABackend_andNoUser() async throws {
+        let service = try TestService.start()
+        for (claim, reads): (JSON?, Bool) in [
+            (nil, true), (["read"], true), (["bellhop:notify", "bellhop/read"], true), ("read", true),
+            (["notify"], false), (["Read", "everything"], false), ([], false),
+        ] {
+            for (role, isLimited) in [("service_role", true), ("admin", false)] {
+                var caller = TestService.Identity(subject: "worker", metadata: ["user_role": .string(role)])
+                caller.metadata["capabilities"] = claim
+                let status = try await service.call("GET", "/v1/badges", as: caller).status
+                #expect(status == (isLimited && !reads ? 403 : 200), "\(claim ?? .null) \(role)")
+            }
+        }
     }
 
     /// The head is refused before its body is read, and the refusal changes nothing.

@@ -2,9 +2,6 @@ import BellhopClient
 import Foundation
 import TestSupport
 import Testing
-import Values
-
-@testable import Service
 
 /// A key of tenant A tries to act in tenant B, by every part of a request that could name a tenant.
 @Suite(.timed) struct ServiceKeyTenantTests {

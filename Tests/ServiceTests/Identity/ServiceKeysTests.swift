@@ -234,7 +234,7 @@ import Values
             (":can=rows+rows+erase+manage:tenant=:x", ":x", [.rows, .erase, .manage]),
         ]
         for (options, tenant, capabilities) in expected {
-            let read = try ServiceKeyList.read("a-1_b.C:\(key)\(options)")
+            let read = try SettingRule.serviceKeys("a-1_b.C:\(key)\(options)")
             #expect(read.map(\.name) == ["a-1_b.C"] && read.map(\.digest) == [SHA256.hash(key.utf8)])
             #expect(read[0].tenant == tenant && read[0].capabilities == capabilities, "\(options)")
         }
@@ -243,7 +243,7 @@ import Values
 
     @Test func keys_areLimitedInNumber() {
         let all = (1...101).map { "k\($0):\(Self.key("\($0)"))" }
-        #expect(throws: Never.self) { try ServiceKeyList.read(all.dropLast().joined(separator: ",")) }
-        #expect(throws: Settings.Fault.self) { try ServiceKeyList.read(all.joined(separator: ",")) }
+        #expect(throws: Never.self) { try SettingRule.serviceKeys(all.dropLast().joined(separator: ",")) }
+        #expect(throws: Settings.Fault.self) { try SettingRule.serviceKeys(all.joined(separator: ",")) }
     }
 }

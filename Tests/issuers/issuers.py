@@ -22,6 +22,7 @@ from harness.waiting import Failed
 from local_issuer import IssuerServer
 from providers import PROVIDERS
 
+TENANTS_KEY = "a-key-of-a-backend-that-belongs-to-the-tenant-of-the-user"
 COLUMNS = ["user", "tenant", "role", "session", "backend", "renewal", "refusals"]
 
 
@@ -53,6 +54,9 @@ class Trial:
             self.local = self.issuer.base + ("/" if self.real.endswith("/") else "")
             self.issuer.named = settings["BELLHOP_JWT_ISSUER"] = self.local
         self.key = settings.get("BELLHOP_SERVICE_KEYS", "").partition(":")[2]
+        # A backend of one tenant ends sessions there; one of all tenants acts in the tenant default.
+        keys = [settings.get("BELLHOP_SERVICE_KEYS"), f"of-the-tenant:{TENANTS_KEY}:tenant={provider.tenant}"]
+        settings["BELLHOP_SERVICE_KEYS"] = ",".join(filter(None, keys))
         self.service = Behind(binary, folder, settings)
 
     def payload(self, changes):
@@ -79,6 +83,7 @@ class Trial:
             self.refusals()
             if pages.FOLDER.joinpath(f"{self.provider.name}.md").exists():
                 self.shown()
+            self.revocation()
         finally:
             self.service.stop()
 
@@ -108,6 +113,16 @@ class Trial:
             bearer = self.key
         status, me = self.service.me(bearer)
         self.expect("backend", (status, me.get("isService")), (200, True), f"a backend's token ({me.get('detail')})")
+
+    def revocation(self):
+        """A backend ends the session of a stolen token."""
+        if self.provider.session is None:
+            return
+        status, answer = self.service.request("POST", "/v1/revocations", TENANTS_KEY, {"sessionId": self.provider.session})
+        self.expect("session", status, 201, f"its revocation ({answer[:200]})")
+        bearer = self.sign(self.provider.payload | self.provider.renewed)
+        status, problem = self.service.me(bearer)
+        self.expect("session", (status, problem.get("code")), (401, "invalid_token.revoked"), "a token of the revoked session")
 
     def refusals(self):
         for changes, claim in self.provider.foreign:

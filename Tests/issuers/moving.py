@@ -139,6 +139,20 @@ def algorithms(kind, binary, server, cases):
         cases.expect("critical headers", service.me(keys["RS256"].sign(payload, crit=["x"], x=1))[0], 401)
 
 
+def long_tokens(kind, binary, server, cases):
+    """Tokens with many groups, as long as the setting allows, also where a stream gets the next one."""
+    issuer = server.issuer("long")
+    for bytes_max, status in (("8192", 401), ("16384", 200)):
+        with running(kind, binary, BELLHOP_JWT_ISSUER=issuer.base, BELLHOP_JWT_BYTES=bytes_max) as service:
+            short = issuer.sign({"iss": issuer.base, "sub": "ada"})
+            long = issuer.sign({"iss": issuer.base, "sub": "ada", "groups": ["g" * 36] * 250})
+            cases.expect(f"a token of {len(long)} bytes, {bytes_max} allowed", service.me(long)[0], status)
+            stream = Stream(service, short)
+            found, answer = service.request("PUT", f"/v1/streams/{stream.id}/token", short, {"token": long})
+            cases.expect(f"its use for an open stream ({answer[:300]})", found, 200 if status == 200 else 422)
+            stream.close()
+
+
 def keys_over_time(kind, binary, server, cases):
     """The provider is away at the start, comes back, rotates, and is away again."""
     issuer = server.issuer("moody")
@@ -201,7 +215,7 @@ def private_network(kind, binary, cases):
 def run(kind, binary, server):
     """Returns the number of cases, and the differences."""
     cases = Cases()
-    for part in (from_one_to_another, algorithms, keys_over_time, named_otherwise):
+    for part in (from_one_to_another, algorithms, long_tokens, keys_over_time, named_otherwise):
         part(kind, binary, server, cases)
     refused_addresses(binary, cases)
     private_network(kind, binary, cases)

@@ -63,7 +63,8 @@ enum SettingRule {
     static func origin(_ text: String) throws -> String {
         if text == "*" { return text }
         guard text != "null" else {
-            throw Settings.Fault("null is the origin of every page in a sandbox and of every local file, also of foreign ones")
+            throw Settings.Fault(
+                "null is the origin of every page in a sandbox and of every local file, also of foreign ones")
         }
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw Settings.Fault("\(text) is not ASCII: write the host in punycode, such as xn--mnchen-3ya.example")

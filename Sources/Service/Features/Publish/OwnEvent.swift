@@ -93,7 +93,8 @@ struct OwnEvent: Sendable {
         guard let declared = rules.topics.first(where: { $0.prefix == topic[..<colon] }), Fields.isIdentifier(id) else {
             let known = rules.topics.map { "\($0.prefix):{\($0.column)}" }.sorted().joined(separator: ", ")
             fields.reject(
-                "topic", "is not declared in the table file (BELLHOP_TABLES)\(known.isEmpty ? "" : "; declared are \(known)")")
+                "topic",
+                "is not declared in the table file (BELLHOP_TABLES)\(known.isEmpty ? "" : "; declared are \(known)")")
             return []
         }
         return declared.audience(of: id)

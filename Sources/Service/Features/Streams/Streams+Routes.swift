@@ -174,7 +174,7 @@ extension StreamsFeature {
     /// `PUT /v1/streams/{id}/token`: continues an open stream with a new token of the same user.
     @Sendable private static func renew(_ call: Call, _ parts: Parts) throws -> Answer {
         let id = try call.pathID(0, EventStream.self).text
-        let token = try call.body { $0.string("token", bytesMax: 8192) }
+        let token = try call.body { $0.string("token", bytesMax: Limits.tokenBytesMax) }
         let renewed = try Authenticator.caller(
             ofBody: { () throws(Failure) in try parts.dependencies.authenticator.admit(token) },
             pendingCode: "stream.token_pending")

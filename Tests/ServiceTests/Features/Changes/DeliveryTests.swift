@@ -46,7 +46,9 @@ import Values
         #expect(answer.counts == [202, items.count - expected.count, 0, expected.count], "\(answer.text)")
         #expect(answer.places == expected, "\(answer.text)")
         let reasons = (answer.json["rejected"].array ?? []).map { $0["reason"].string ?? "" }
-        #expect(reasons.first == "the table public.parcels is not declared: add it to your table file, which BELLHOP_TABLES names")
+        #expect(
+            reasons.first
+                == "the table public.parcels is not declared: add it to your table file, which BELLHOP_TABLES names")
         #expect(reasons.allSatisfy { !$0.isEmpty })
         #expect(try await probe.received(stream).map { $0["recordId"] } == ["n0", "n16"])
         // In a delivery of a single object, positions start at the body.

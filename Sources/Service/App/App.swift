@@ -160,7 +160,7 @@ public final class App: Sendable {
     /// Says whose tokens are accepted, and what a role in them may do: a wrong setting gives others' administrators rights.
     private func logWhoseTokens() {
         for rules in settings.issuers {
-            func claims(_ meaning: Settings.Claim) -> String {
+            func claims(_ meaning: ClaimMeaning) -> String {
                 (rules.claims[meaning] ?? []).map(\.text).joined(separator: ",")
             }
             logger.info(

@@ -26,12 +26,8 @@ enum IssuersFile {
 
     /// Reads the rules of a file.
     ///
-    /// - Parameters:
-    ///   - base: The settings, whose claims and roles apply where an issuer has none.
-    ///   - read: Reads the texts of settings into new settings.
-    static func rules(
-        at path: String, base: Settings, read: ([String: String]) throws -> Settings
-    ) throws -> [IssuerRules] {
+    /// - Parameter base: The settings, whose claims and roles apply where an issuer has none.
+    static func rules(at path: String, base: Settings) throws -> [IssuerRules] {
         let file: YAMLFile
         do throws(YAMLFile.Unusable) {
             file = try YAMLFile(path: path)
@@ -61,7 +57,8 @@ enum IssuersFile {
                 texts[name] = text
             }
             do {
-                let settings = try read(texts)
+                let settings = Settings()
+                for key in Settings.named(settings) { try key.read(SettingsReader(texts: texts)) }
                 guard let issuer = settings.jwtIssuer else { throw fault("jwtIssuer is missing") }
                 guard known.insert(issuer).inserted else {
                     throw fault("\(issuer) is the issuer of other rules as well", at: "jwtIssuer")

@@ -159,9 +159,9 @@ enum SettingRule {
     }
 
     /// Reads an issuer's name of a role and the role, such as `Teacher=teacher`.
-    static func roleName(_ text: String) throws -> IssuerRules.RoleName {
+    static func roleName(_ text: String) throws -> RoleName {
         let (name, role) = try pair(text, at: text.lastIndex(of: "="), suchAs: "Lehrkraft=teacher")
-        return IssuerRules.RoleName(name: name, role: role)
+        return RoleName(name: name, role: role)
     }
 
     private static func pair(

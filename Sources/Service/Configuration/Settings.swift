@@ -160,7 +160,7 @@ public final class Settings: @unchecked Sendable {
         .tokens,
         "The issuer's names of roles and the roles, such as Lehrkraft=teacher; the first that a token has decides.",
         default: "", part: SettingRule.roleName)
-    var roles: [IssuerRules.RoleName]
+    var roles: [RoleName]
     @Setting(
         .tokens, "Claims with the id of the session.", default: "session_id,sid", part: SettingRule.claim)
     var claimSession: [ClaimPath]
@@ -390,31 +390,10 @@ public final class Settings: @unchecked Sendable {
     /// Nil if nothing is traced.
     private(set) var traces: TraceSettings?
 
-    /// The contents of a token for which settings name claims.
-    public enum Claim: Sendable, CaseIterable {
-        case user, role, tenant, session, capabilities, student, classes, children, shops, tier
-
-        /// The setting that names its claims.
-        var setting: KeyPath<Settings, Setting<[ClaimPath]>> {
-            switch self {
-            case .user: \.$claimUser
-            case .role: \.$claimRole
-            case .tenant: \.$claimTenant
-            case .session: \.$claimSession
-            case .capabilities: \.$claimCapabilities
-            case .student: \.$claimStudent
-            case .classes: \.$claimClasses
-            case .children: \.$claimChildren
-            case .shops: \.$claimShops
-            case .tier: \.$claimTier
-            }
-        }
-    }
-
     // MARK: Reading
 
     /// Settings without values.
-    private init() { _ = Self.named(self) }
+    init() { _ = Self.named(self) }
 
     private static let declared = Settings()
 
@@ -461,26 +440,6 @@ public final class Settings: @unchecked Sendable {
         tables = try Self.catalog(of: $tableFile, reserved: reserved)
         issuers = try readIssuers()
         if verifiesTokens, issuers.isEmpty { throw Self.missingKeys }
-    }
-
-    private func readIssuers() throws -> [IssuerRules] {
-        let own = try IssuerRules(self)
-        let others = try $issuersFile.reportingFaults {
-            try issuersFile.map { path in
-                try IssuersFile.rules(at: path, base: self) { texts in
-                    let settings = Settings()
-                    for key in Self.named(settings) { try key.read(SettingsReader(texts: texts)) }
-                    return settings
-                }
-            } ?? []
-        }
-        let all = (own.secret == nil && own.keys == nil ? [] : [own]) + others
-        let known = IssuerRules.roles(of: tables)
-        for role in all.flatMap(\.roles).map(\.role) where !known.contains(role) {
-            let hint = known.closest(to: role).map { "did you mean \($0)?" } ?? "known are \(known.joined(separator: ", "))"
-            throw $roles.mistake("\(role) is not a role; \(hint)")
-        }
-        return all
     }
 
     private static var missingKeys: Mistake {

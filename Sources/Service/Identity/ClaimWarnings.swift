@@ -12,7 +12,7 @@ final class ClaimWarnings: Sendable {
     struct Claim: Hashable {
         let name: String
         /// The claim of the settings that it would be.
-        let meaning: Settings.Claim
+        let meaning: ClaimMeaning
     }
 
     /// The names that issuers and apps use at the top of a payload. Only these are examined, so the names are bounded.
@@ -37,8 +37,8 @@ final class ClaimWarnings: Sendable {
     private struct Counts {
         var ignored: [String: Int] = [:]
         /// Tokens with, and without, a claim that a setting names.
-        var found: [Settings.Claim: Int] = [:]
-        var unfound: [Settings.Claim: Int] = [:]
+        var found: [ClaimMeaning: Int] = [:]
+        var unfound: [ClaimMeaning: Int] = [:]
         /// The first organization seen, by the claim that named it.
         var organizations: [String: String] = [:]
         var mixed = 0
@@ -58,7 +58,7 @@ final class ClaimWarnings: Sendable {
             text.family(
                 "bellhop_missing_claims_total", .counter,
                 "Verified tokens without a claim that a setting names.", by: "setting",
-                samples: Settings.Claim.allCases.map { (Self.setting($0).name, counts.unfound[$0] ?? 0) })
+                samples: ClaimMeaning.allCases.map { (Self.setting($0).name, counts.unfound[$0] ?? 0) })
             text.single(
                 "bellhop_mixed_organizations_total", .counter,
                 "Verified tokens of a second or further organization whose users are in the default tenant.",
@@ -66,8 +66,8 @@ final class ClaimWarnings: Sendable {
         }
     }
 
-    private static func setting(_ meaning: Settings.Claim) -> Settings.Key {
-        Settings.key(meaning.setting)
+    private static func setting(_ meaning: ClaimMeaning) -> Settings.Key {
+        Settings.key(Settings.setting(of: meaning))
     }
 
     /// Notes the claims of a verified token.
@@ -76,7 +76,7 @@ final class ClaimWarnings: Sendable {
         let organization = claims.organization(in: payload, of: caller)
         let found = claims.found(in: payload, of: caller)
         guard !ignored.isEmpty || organization != nil || !found.isEmpty else { return }
-        var (new, unfound, isMixed) = ([Claim](), [Settings.Claim](), false)
+        var (new, unfound, isMixed) = ([Claim](), [ClaimMeaning](), false)
         counts.withLock { counts in
             for claim in ignored {
                 counts.ignored[claim.name, default: 0] += 1
@@ -118,7 +118,7 @@ final class ClaimWarnings: Sendable {
             ])
     }
 
-    private func report(_ meaning: Settings.Claim, _ rules: IssuerRules) {
+    private func report(_ meaning: ClaimMeaning, _ rules: IssuerRules) {
         let paths = (rules.claims[meaning] ?? []).map(\.text).joined(separator: ",")
         logger.warning(
             meaning == .tenant

@@ -54,7 +54,7 @@ struct Claims: Sendable {
     ) throws(Failure) -> (String, isAnonymous: Bool) {
         let claimed = try text(payload, .user)
         // A backend's key, such as Supabase's `service_role`, belongs to no user. Other issuers name the client.
-        let client = isService ? members.string("client_id") ?? members.string("azp") : nil
+        let client = isService ? members.string("client_id") ?? members.string("azp") ?? members.string("cid") : nil
         guard let subject = claimed ?? client ?? (isService ? role : nil) else {
             let names = (rules.claims[.user] ?? []).map(\.text).joined(separator: " or ")
             throw Self.refusal("The token's \(names) is missing.")
@@ -150,8 +150,8 @@ struct Claims: Sendable {
         }
     }
 
-    /// Bytes of a value that a refusal repeats.
-    private static let repeatedBytesMax = 200
+    /// Characters of a value that a refusal repeats.
+    private static let repeatedMax = 200
 
     /// The refusal of a token by a claim, with the claim's value, which its bearer knows. The log has what is required.
     static func notOurs(_ claim: String, _ found: JSONValue?) -> Failure {
@@ -160,7 +160,7 @@ struct Claims: Sendable {
         }
         var writer = JSONWriter()
         writer.value(found)
-        let text = String(decoding: writer.bytes.prefix(repeatedBytesMax), as: UTF8.self)
+        let text = String(decoding: writer.bytes, as: UTF8.self).prefix(repeatedMax)
         return refusal("The token's \(claim) is not accepted here: \(text).", .notOurs)
     }
 
@@ -259,9 +259,8 @@ struct Claims: Sendable {
         switch value {
         case .null: false
         case .bool(let isGranted): isGranted
-        case .object(let organizations): organizations.isEmpty || tenant.map { organizations[$0] != nil } ?? false
-        case .array(let organizations):
-            organizations.isEmpty || tenant.map { organizations.contains(.string($0)) } ?? false
+        case .object(let organizations): tenant.map { organizations[$0] != nil } ?? false
+        case .array(let organizations): tenant.map { organizations.contains(.string($0)) } ?? false
         case .string, .integer, .number:
             throw Self.refusal("The token's \(path.text) is an object of other values than roles: name one of them.")
         }
@@ -295,7 +294,7 @@ struct Claims: Sendable {
     ///
     /// - Throws: if a path leads through a value that is not an object, which differs from an absent claim.
     private func value(
-        _ payload: JSONValue, _ claim: Settings.Claim, in tenant: String? = nil
+        _ payload: JSONValue, _ claim: ClaimMeaning, in tenant: String? = nil
     ) throws(Failure) -> (JSONValue, ClaimPath)? {
         for path in rules.claims[claim] ?? [] {
             do throws(ClaimPath.Obstacle) {
@@ -307,7 +306,7 @@ struct Claims: Sendable {
         return nil
     }
 
-    private func text(_ payload: JSONValue, _ claim: Settings.Claim) throws(Failure) -> String? {
+    private func text(_ payload: JSONValue, _ claim: ClaimMeaning) throws(Failure) -> String? {
         guard let (value, path) = try value(payload, claim) else { return nil }
         return try text(of: value, path)
     }
@@ -330,7 +329,7 @@ struct Claims: Sendable {
         return text
     }
 
-    private func list(_ payload: JSONValue, _ claim: Settings.Claim) throws(Failure) -> [String] {
+    private func list(_ payload: JSONValue, _ claim: ClaimMeaning) throws(Failure) -> [String] {
         guard let (value, path) = try value(payload, claim) else { return [] }
         guard case .array(let values) = value else { throw Self.refusal("The token's \(path.text) is not a list.") }
         return try values.map { value throws(Failure) in try text(of: value, path) }
@@ -359,7 +358,7 @@ extension Claims {
     }
 
     /// Returns the meanings whose claims an operator has named, and whether the payload has one of them.
-    func found(in payload: JSONValue, of caller: Caller) -> [(meaning: Settings.Claim, isFound: Bool)] {
+    func found(in payload: JSONValue, of caller: Caller) -> [(meaning: ClaimMeaning, isFound: Bool)] {
         // A backend needs no such claim, and only backends have capabilities.
         guard !caller.isService else { return [] }
         return rules.named.subtracting([.capabilities]).map { ($0, ((try? value(payload, $0, in: caller.tenant.text)) ?? nil) != nil) }

@@ -7,13 +7,13 @@ public struct DevelopmentToken: Sendable {
     public var role: String?
     public var tenant: String?
     /// The values of claims by their meaning; the settings say where each stands in the token.
-    public var meanings: [Settings.Claim: JSONValue]
+    public var meanings: [ClaimMeaning: JSONValue]
     /// Further members of the payload.
     public var claims: [String: JSONValue]
     public var lifetimeSeconds: Int
 
     public init(
-        user: String, role: String? = nil, tenant: String? = nil, meanings: [Settings.Claim: JSONValue] = [:],
+        user: String, role: String? = nil, tenant: String? = nil, meanings: [ClaimMeaning: JSONValue] = [:],
         claims: [String: JSONValue] = [:], lifetimeSeconds: Int = 3600
     ) {
         (self.user, self.role, self.tenant) = (user, role, tenant)
@@ -44,7 +44,7 @@ public struct TokenMint: Sendable {
     public var tenant: String? { rules.tenant }
 
     /// The roles that give a right.
-    public var roles: [String] { IssuerRules.roles(of: settings.tables) }
+    public var roles: [String] { settings.rolesWithRights }
 
     /// - Throws: if the settings allow no such token.
     public func sign(_ wanted: DevelopmentToken, at now: Timestamp, id: String) throws(Settings.Mistake) -> String {

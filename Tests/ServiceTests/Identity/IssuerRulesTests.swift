@@ -31,6 +31,7 @@ import Values
         (["claimRole": "scp"], ["scp": ["openid", "staff"]], "staff"),
         (["claimRole": "r"], ["r": ["admin": .bool(true), "staff": .bool(false)]], "admin"),
         (["claimRole": "r"], ["r": ["admin": .bool(false), "staff": ["x": 1]]], "authenticated"),
+        (["claimRole": "r", "claimTenant": "org"], ["org": "x", "r": ["staff": [:], "admin": []]], "authenticated"),
         (["claimRole": "r", "claimTenant": "org"], ["org": "x", "r": ["staff": ["x": 1]]], "staff"),
         (["claimRole": "r", "claimTenant": "org"], ["org": "y", "r": ["staff": ["x": 1]]], "authenticated"),
         (["claimRole": "r", "claimTenant": "org"], ["org": "x", "r": ["staff": ["x"]]], "staff"),
@@ -213,11 +214,17 @@ import Values
     @Test(arguments: [
         ("[]", "must be a list of 1 to 64 issuers"), ("- 7", "line 1: an issuer must have members"),
         ("- jwks: k.json", "line 1: jwtIssuer is missing"), ("- jwtIssuer: x", "x is no URL"),
-        ("- jwtIssuer: https://a\n  claimRoles: r", "line 2: claimRoles is not a setting of an issuer; did you mean claimRole?"),
+        (
+            "- jwtIssuer: https://a\n  claimRoles: r",
+            "line 2: claimRoles is not a setting of an issuer; did you mean claimRole?"
+        ),
         ("- jwtIssuer: https://a\n  port: 80", "line 2: port is not a setting of an issuer"),
         ("- jwtIssuer: https://a\n- jwtIssuer: https://a", "line 2: https://a is the issuer of other rules as well"),
         ("- jwtIssuer: https://flat.example", "is the issuer of other rules as well"),
-        ("- jwtIssuer: https://a\n  jwtSecret: short", "line 2: jwtSecret (BELLHOP_JWT_SECRET): must have at least 32 bytes"),
+        (
+            "- jwtIssuer: https://a\n  jwtSecret: short",
+            "line 2: jwtSecret (BELLHOP_JWT_SECRET): must have at least 32 bytes"
+        ),
         ("- jwtIssuer: http://id.example", "must begin with https://"), ("- jwtIssuer: [", "is not valid YAML"),
         ("- jwtIssuer: https://a\n  claimUser: {a: b}", "line 2: claimUser must be a text or a list"),
     ])

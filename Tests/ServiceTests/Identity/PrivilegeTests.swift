@@ -192,7 +192,10 @@ import Values
         for (token, reason) in [
             (forged, "signature (HS256) is invalid"), (TestService.sign(payload), "has no iss"),
             (TestService.sign(payload, header: ["alg": "ES256", "kid": "k"]), "algorithm (ES256) needs an issuer's public keys"),
-            (TestService.sign(payload.merging(["iss": "https://other"]) { $1 }), #"iss is not accepted here: "https://other""#),
+            (
+                TestService.sign(payload.merging(["iss": "https://other"]) { $1 }),
+                #"iss is not accepted here: "https://other""#
+            ),
         ] {
             #expect(try await service.call("GET", "/v1/me", as: .bearer(token)).status == 401)
             let logged = lines().filter { $0.contains("A token was refused.") }

@@ -1,5 +1,6 @@
 """Attacks on claims: random payloads under random settings. Nobody may get a role, a tenant or the rights of a backend beyond
-the rule, which this file reads from Docs/configuration.md and not from the service's code.
+the rule of Docs/configuration.md, which stands here a second time. Where that page is silent, it follows the service: an empty
+object or list below a name of a role limits the role to no organization.
 
 A service is started for each of some random settings. Its tokens are signed by a key of the issuer, or by the secret beside it.
 The payloads have claims of every kind at the places that the settings name, before and behind them, and at places that they do

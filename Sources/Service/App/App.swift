@@ -167,7 +167,8 @@ public final class App: Sendable {
                 "Tokens are accepted.",
                 metadata: [
                     "of": "\(rules.requirements.isEmpty ? "any issuer that has a key" : rules.requirements)",
-                    "keys": "\([rules.secret.map { _ in "secret" }, rules.keys?.name].compactMap(\.self).joined(separator: ", "))",
+                    "keys":
+                        "\([rules.secret.map { _ in "secret" }, rules.keys?.name].compactMap(\.self).joined(separator: ", "))",
                     "user": "\(claims(.user))", "tenant": "\(rules.tenant ?? claims(.tenant))",
                     "role": "\(claims(.role))",
                 ])

@@ -61,7 +61,9 @@ extension KeySource {
     fileprivate static func of(_ settings: Settings) throws -> KeySource? {
         let isPrivate = settings.jwksPrivate
         if let source = settings.jwks {
-            guard ["http:", "https:"].contains(where: { source.lowercased().hasPrefix($0) }) else { return .file(source) }
+            guard ["http:", "https:"].contains(where: { source.lowercased().hasPrefix($0) }) else {
+                return .file(source)
+            }
             return try settings.$jwks.reportingFaults { .address(try address(source, isPrivate: isPrivate)) }
         }
         guard settings.jwtSecret == nil, let issuer = settings.jwtIssuer else { return nil }

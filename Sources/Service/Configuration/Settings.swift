@@ -111,7 +111,7 @@ public final class Settings: @unchecked Sendable {
     public var jwks: String?
     @Setting(.tokens, "true to fetch keys also over http:// from private networks.") public var jwksPrivate: Bool
     @Setting(
-        .tokens, "Values of aud, one of which a token must have; any if not set.", default: "", part: { $0 })
+        .tokens, "Values of aud. A token must have one of them; any if not set.", default: "", part: { $0 })
     public var jwtAudience: [String]
     /// Conditions on claims of all tokens.
     @Setting(

@@ -42,6 +42,7 @@ extension Capability {
         guard let held = caller.capabilities, !held.contains(self) else { return }
         let names = Self.allCases.filter(held.contains).map(\.rawValue).joined(separator: ", ")
         throw .forbidden(
-            "This operation requires the capability \(rawValue). The backend has \(names.isEmpty ? "no capability" : names).")
+            "This operation requires the capability \(rawValue). The backend has \(names.isEmpty ? "no capability" : names)."
+        )
     }
 }

@@ -75,7 +75,9 @@ final class Authenticator: Sendable {
             text.family(
                 "bellhop_signing_keys", .gauge, "Keys of the issuers' key sets, by whether they can verify tokens.",
                 by: "state",
-                samples: [("used", counts.reduce(0) { $0 + $1.used }), ("skipped", counts.reduce(0) { $0 + $1.skipped })])
+                samples: [
+                    ("used", counts.reduce(0) { $0 + $1.used }), ("skipped", counts.reduce(0) { $0 + $1.skipped }),
+                ])
         }
     }
 
@@ -158,7 +160,8 @@ final class Authenticator: Sendable {
         let authority = try authority(of: token)
         if token.algorithm == "HS256" {
             guard let secret = authority.secret else {
-                throw Claims.refusal("The token's algorithm (HS256) needs a secret, and the service has none.", .notOurs)
+                throw Claims.refusal(
+                    "The token's algorithm (HS256) needs a secret, but the service has only public keys.", .notOurs)
             }
             guard token.isSigned(by: secret) else {
                 throw Claims.refusal("The token's signature (HS256) is invalid: its secret is another one.", .notOurs)
@@ -168,7 +171,7 @@ final class Authenticator: Sendable {
         let algorithm = token.algorithm.prefix(20)
         guard let keys = authority.keys else {
             throw Claims.refusal(
-                "The token's algorithm (\(algorithm)) needs an issuer's public keys, and the service knows none.",
+                "The token's algorithm (\(algorithm)) needs an issuer's public keys, but the service has only a secret.",
                 .notOurs)
         }
         let id = try token.keyId()

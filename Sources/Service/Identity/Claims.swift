@@ -42,7 +42,8 @@ struct Claims: Sendable {
         return Caller(
             tenant: tenant, userId: ID(subject), role: role, isService: isService,
             spansTenants: isService && named == nil,
-            capabilities: isService ? try capabilities(of: payload, in: named) : nil, isAnonymous: isAnonymous, tier: try text(payload, .tier),
+            capabilities: isService ? try capabilities(of: payload, in: named) : nil, isAnonymous: isAnonymous,
+            tier: try text(payload, .tier),
             scope: Scope(tenant: tenant, keys: try keys(payload, subject: subject, role: role, isService: isService)),
             tokenId: try identifier(members["jti"], "jti"), sessionId: try session(of: payload),
             issuedAt: issuedAt, expiresAt: expiresAt)
@@ -361,7 +362,9 @@ extension Claims {
     func found(in payload: JSONValue, of caller: Caller) -> [(meaning: ClaimMeaning, isFound: Bool)] {
         // A backend needs no such claim, and only backends have capabilities.
         guard !caller.isService else { return [] }
-        return rules.named.subtracting([.capabilities]).map { ($0, ((try? value(payload, $0, in: caller.tenant.text)) ?? nil) != nil) }
+        return rules.named.subtracting([.capabilities]).map {
+            ($0, ((try? value(payload, $0, in: caller.tenant.text)) ?? nil) != nil)
+        }
     }
 
     /// Returns the organization that a payload names, if its caller's tenant is the default one because no claim names

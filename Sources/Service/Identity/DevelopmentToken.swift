@@ -81,7 +81,8 @@ public struct TokenMint: Sendable {
             payload = Self.adding(value, at: text, to: payload)
         }
         func meet(_ conditions: [ClaimCondition]) {
-            for condition in conditions where conditions.first(where: { $0.path.text == condition.path.text })?.value
+            for condition in conditions
+            where conditions.first(where: { $0.path.text == condition.path.text })?.value
                 == condition.value
             { put(.string(condition.value), at: condition.path) }
         }

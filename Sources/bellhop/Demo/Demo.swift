@@ -61,7 +61,8 @@ struct Demo: AsyncParsableCommand {
         let mint = try await TokenMint.load(settings)
         if school { return try await playSchool(mint) }
         if let source { return try await playLists(mint, in: source) }
-        let scenario = DemoScenario(baseURL: service.baseURL, mint: mint, tenant: tenant ?? mint.tenant ?? "default", seed: seed)
+        let scenario = DemoScenario(
+            baseURL: service.baseURL, mint: mint, tenant: tenant ?? mint.tenant ?? "default", seed: seed)
         try await reportingFailures {
             try await scenario.prepare()
             Terminal.line("Open the console as ada: \(try await scenario.consoleLink(as: "ada"))")

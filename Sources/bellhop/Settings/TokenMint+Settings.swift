@@ -10,11 +10,11 @@ extension TokenMint {
     }
 
     func signed(_ token: DevelopmentToken) throws -> String {
-        try Terminal.explaining { 
+        try Terminal.explaining {
             try sign(
                 token, at: Timestamp(microseconds: Int64(Date().timeIntervalSince1970 * 1_000_000)),
                 id: UUID().uuidString.lowercased())
-         }
+        }
     }
 }
 

@@ -254,7 +254,7 @@ import Values
     @Test func missingSecret_isNamedByItsVariable() throws {
         let (status, text) = try BellhopProcess(["serve"]).finish()
         #expect(status == 78)
-        #expect(text.contains("set BELLHOP_JWT_SECRET (at least 32 bytes) or BELLHOP_JWKS"))
+        #expect(text.contains("set BELLHOP_JWT_ISSUER (the URL of your identity provider), BELLHOP_JWKS"))
     }
 
     /// The exit code is always 78, however far the database threads have got when the process ends.

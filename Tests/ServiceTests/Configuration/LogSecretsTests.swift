@@ -23,7 +23,7 @@ import Testing
     private static func settings(_ database: String) -> [String: String] {
         [
             "JWT_SECRET": jwtSecret, "PORT": "0", "DATABASE": database, "LOG_LEVEL": "trace", "LOG_FORMAT": "json",
-            "LOG_REQUESTS": "true", "JWKS": "http://127.0.0.1:1/planted-jwks-path?k=planted-jwks-key",
+            "LOG_REQUESTS": "true", "JWKS": "http://127.0.0.1:1/jwks-path?k=planted-jwks-key",
             "CHANGES_SECRET": "planted-changes-secret", "CHANGES_SIGNING_SECRETS": "whsec_\(signingKey)",
             "SERVICE_KEYS": "jobs:\(serviceKey),mail:\(serviceKey)-of-mail:can=notify",
             "WEBHOOK_URL": "http://127.0.0.1:1/planted-webhook-path?key=planted-webhook-key",

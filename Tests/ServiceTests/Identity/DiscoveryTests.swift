@@ -106,7 +106,8 @@ import Values
         #expect(try await Self.status(service, token) == 503)
         let expected = reason.replacingOccurrences(of: "ISSUER", with: server.url)
         #expect(
-            lines().contains { $0.contains("\(server.url)/.well-known/openid-configuration: \(expected)") }, "\(lines())")
+            lines().contains { $0.contains("\(server.url)/.well-known/openid-configuration: \(expected)") },
+            "\(lines())")
     }
 
     /// The log names the address, without its query.

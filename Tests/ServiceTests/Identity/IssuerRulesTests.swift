@@ -38,13 +38,17 @@ import Values
         (["claimRole": "roles.key"], ["roles": [["id": "1", "key": "teacher"], ["id": "2"]]], "teacher"),
         (["claimRole": "realm_access.roles"], ["realm_access": ["roles": ["teacher"]]], "teacher"),
         (["claimRole": "https://a.example/roles"], ["https://a.example/roles": ["admin"]], "admin"),
-        (["claimRole": "https://a.example/session.roles"], ["https://a.example/session": ["roles": ["admin"]]], "admin"),
+        (
+            ["claimRole": "https://a.example/session.roles"], ["https://a.example/session": ["roles": ["admin"]]],
+            "admin"
+        ),
         (
             ["claimRole": "t.{tenant}.roles", "claimTenant": "c"],
             ["c": "b", "t": ["a": ["roles": ["admin"]], "b": ["roles": ["staff"]]]], "staff"
         ),
         (["claimRole": "t.{tenant}.roles"], ["t": ["default": ["roles": ["admin"]]]], "authenticated"),
-        (["claimRole": "a,b"], ["b": "admin"], "admin"), (["claimRole": "a,b"], ["a": [], "b": "admin"], "authenticated"),
+        (["claimRole": "a,b"], ["b": "admin"], "admin"),
+        (["claimRole": "a,b"], ["a": [], "b": "admin"], "authenticated"),
         // With names of roles, only these count, in their order.
         (["claimRole": "r", "roles": "Lehrkraft=teacher"], ["r": ["Lehrkraft"]], "teacher"),
         (["claimRole": "r", "roles": "Lehrkraft=teacher"], ["r": "admin"], "authenticated"),
@@ -60,10 +64,11 @@ import Values
         #expect(answer.json["role"].string == role, "\(settings) \(payload): \(answer.text)")
     }
 
-    @Test(arguments: [
-        ["r": 1.5], ["r": ["admin", 1.5]], ["r": ["name": "admin"]], ["r": [["key": "admin"]]], ["r": ""],
-        ["r": .bool(true)], ["r": ["admin": 1]],
-    ] as [JSON])
+    @Test(
+        arguments: [
+            ["r": 1.5], ["r": ["admin", 1.5]], ["r": ["name": "admin"]], ["r": [["key": "admin"]]], ["r": ""],
+            ["r": .bool(true)], ["r": ["admin": 1]],
+        ] as [JSON])
     func role_ofAnotherShape_isRefused(_ payload: JSON) async throws {
         let answer = try await Self.me(TestService.start(["claimRole": "r"]), payload)
         #expect(answer.status == 401, "\(payload): \(answer.text)")
@@ -72,12 +77,15 @@ import Values
 
     // MARK: Tenant and user
 
-    @Test(arguments: [
-        (["org": "a"], "a"), (["org": 7], "7"), (["org": ["a"]], "a"), (["org": ["a": ["id": "1"]]], "a"), ([:], "default"),
-        (["org": []], "default"), (["org": [:]], "default"), (["org": .null], "default"), (["org": ["a", "b"]], nil),
-        (["org": ["a": [:], "b": [:]]], nil), (["org": ["id": "a"]], nil), (["org": .bool(true)], nil),
-        (["org": [["id": "a"]]], nil), (["org": ""], nil),
-    ] as [(JSON, String?)])
+    @Test(
+        arguments: [
+            (["org": "a"], "a"), (["org": 7], "7"), (["org": ["a"]], "a"), (["org": ["a": ["id": "1"]]], "a"),
+            ([:], "default"),
+            (["org": []], "default"), (["org": [:]], "default"), (["org": .null], "default"),
+            (["org": ["a", "b"]], nil),
+            (["org": ["a": [:], "b": [:]]], nil), (["org": ["id": "a"]], nil), (["org": .bool(true)], nil),
+            (["org": [["id": "a"]]], nil), (["org": ""], nil),
+        ] as [(JSON, String?)])
     func tenant_isOne(_ payload: JSON, _ tenant: String?) async throws {
         let answer = try await Self.me(TestService.start(["claimTenant": "org"]), payload)
         #expect(answer.json["tenant"].string == tenant, "\(payload): \(answer.text)")
@@ -116,13 +124,14 @@ import Values
 
     // MARK: Conditions
 
-    @Test(arguments: [
-        (["client_id": "a", "token_use": "access"], nil), (["client_id": "b", "token_use": "access"], nil),
-        (["client_id": ["x", "a"], "token_use": "access"], nil), (["client_id": "a"], "has no token_use"),
-        (["client_id": "a", "token_use": "id"], #"token_use is not accepted here: "id""#),
-        (["client_id": "c", "token_use": "access"], #"client_id is not accepted here: "c""#),
-        (["token_use": "access"], "has no client_id"),
-    ] as [(JSON, String?)])
+    @Test(
+        arguments: [
+            (["client_id": "a", "token_use": "access"], nil), (["client_id": "b", "token_use": "access"], nil),
+            (["client_id": ["x", "a"], "token_use": "access"], nil), (["client_id": "a"], "has no token_use"),
+            (["client_id": "a", "token_use": "id"], #"token_use is not accepted here: "id""#),
+            (["client_id": "c", "token_use": "access"], #"client_id is not accepted here: "c""#),
+            (["token_use": "access"], "has no client_id"),
+        ] as [(JSON, String?)])
     func requiredClaims_areAlternativesByName(_ payload: JSON, _ reason: String?) async throws {
         let service = try TestService.start(["jwtRequire": "client_id=a,client_id=b,token_use=access"])
         let answer = try await Self.me(service, payload)
@@ -140,10 +149,12 @@ import Values
         #expect(try await Self.me(service, [:]).json["detail"] == "The token has no aud, which is required here.")
     }
 
-    @Test(arguments: [
-        (["scope": "a bellhop b"], true), (["scope": ["bellhop"]], true), (["scope": "bellhop2"], false), ([:], false),
-        (["scope": ["bellhop": .bool(true)]], false),
-    ] as [(JSON, Bool)])
+    @Test(
+        arguments: [
+            (["scope": "a bellhop b"], true), (["scope": ["bellhop"]], true), (["scope": "bellhop2"], false),
+            ([:], false),
+            (["scope": ["bellhop": .bool(true)]], false),
+        ] as [(JSON, Bool)])
     func wordOfTheScope_makesABackend(_ payload: JSON, _ isService: Bool) async throws {
         let service = try TestService.start(["jwtService": "scope=bellhop"])
         #expect(try await Self.me(service, payload).json["isService"] == .bool(isService), "\(payload)")
@@ -185,7 +196,8 @@ import Values
         func me(_ token: String) async throws -> ServiceAnswer {
             try await service.call("GET", "/v1/me", as: .bearer(token))
         }
-        let old = try await me(first.token("k1", at: now, ["iss": "https://old.example", "org": "a", "roles": ["admin"]]))
+        let old = try await me(
+            first.token("k1", at: now, ["iss": "https://old.example", "org": "a", "roles": ["admin"]]))
         expect(old.json, has: ["userId": "u1", "tenant": "a", "role": "authenticated"])
         let claims: [String: JSON] = [
             "iss": "https://new.example", "aud": "chimes", "org": "a", "oid": "o1", "roles": ["Lehrkraft"],
@@ -201,7 +213,10 @@ import Values
         for (issuer, token) in [
             ("https://new.example", try first.token("k1", at: now, claims)),
             ("https://old.example", try second.token("k1", at: now, ["iss": "https://old.example"])),
-            ("https://old.example", TestService.sign(["iss": "https://old.example", "sub": "u1", "exp": 4_102_444_800])),
+            (
+                "https://old.example",
+                TestService.sign(["iss": "https://old.example", "sub": "u1", "exp": 4_102_444_800])
+            ),
             ("https://x.example", try second.token("k1", at: now, ["iss": "https://x.example"])),
             ("none", try second.token("k1", at: now)),
         ] {
@@ -240,13 +255,14 @@ import Values
         #expect(mistake?.description.hasPrefix("issuers (BELLHOP_ISSUERS): ") == true, "\(String(describing: mistake))")
     }
 
-    @Test(arguments: [
-        (["roles": "Lehrkraft=techer"], "roles (BELLHOP_ROLES): techer is not a role; did you mean teacher?"),
-        (["roles": "Lehrkraft"], "Lehrkraft is not name=value"), (["jwtRequire": "=a"], "is not name=value"),
-        (["jwtRequire": "a..b=c"], "is not a claim"), (["jwtBytes": "20000"], "between 1024 and 16384"),
-        (["jwtSecret": "", "jwtIssuer": "P2abc"], "jwtIssuer (BELLHOP_JWT_ISSUER): P2abc is no URL"),
-        (["jwtSecret": ""], "there is no key to verify tokens: set BELLHOP_JWT_ISSUER"),
-    ] as [([String: String], String)])
+    @Test(
+        arguments: [
+            (["roles": "Lehrkraft=techer"], "roles (BELLHOP_ROLES): techer is not a role; did you mean teacher?"),
+            (["roles": "Lehrkraft"], "Lehrkraft is not name=value"), (["jwtRequire": "=a"], "is not name=value"),
+            (["jwtRequire": "a..b=c"], "is not a claim"), (["jwtBytes": "20000"], "between 1024 and 16384"),
+            (["jwtSecret": "", "jwtIssuer": "P2abc"], "jwtIssuer (BELLHOP_JWT_ISSUER): P2abc is no URL"),
+            (["jwtSecret": ""], "there is no key to verify tokens: set BELLHOP_JWT_ISSUER"),
+        ] as [([String: String], String)])
     func wrongSetting_isNamed(_ settings: [String: String], _ reason: String) throws {
         let mistake = #expect(throws: Settings.Mistake.self) {
             try TestService.settings(["jwtSecret": TestService.secret].merging(settings) { $1 })

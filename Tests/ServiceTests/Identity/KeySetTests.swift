@@ -198,7 +198,9 @@ import Values
         let endless = "HTTP/1.1 200 OK\r\n\r\n" + String(repeating: "x", count: Limits.keySetBytesMax + 1)
         let receiver = try ScriptedReceiver { _ in .raw(endless) }
         defer { receiver.stop() }
-        let error = await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(.address(OutboundURL(receiver.url))) }
+        let error = await #expect(throws: KeySet.Unusable.self) {
+            try await SigningKeys.load(.address(OutboundURL(receiver.url)))
+        }
         #expect(error?.description == "\(receiver.url): the document is too large")
     }
 

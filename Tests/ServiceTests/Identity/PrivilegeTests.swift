@@ -191,7 +191,10 @@ import Values
         let forged = TestService.sign(payload, secret: "another secret, also with more than 32 bytes")
         for (token, reason) in [
             (forged, "signature (HS256) is invalid"), (TestService.sign(payload), "has no iss"),
-            (TestService.sign(payload, header: ["alg": "ES256", "kid": "k"]), "algorithm (ES256) needs an issuer's public keys"),
+            (
+                TestService.sign(payload, header: ["alg": "ES256", "kid": "k"]),
+                "algorithm (ES256) needs an issuer's public keys"
+            ),
             (
                 TestService.sign(payload.merging(["iss": "https://other"]) { $1 }),
                 #"iss is not accepted here: "https://other""#

@@ -117,7 +117,7 @@ def names_of(path, found, tenant):
         return REFUSED if REFUSED in names else names
     if isinstance(found, dict):
         return [name for name, below in found.items()
-                if below is True or (isinstance(below, (dict, list)) and (not below or (tenant is not None and tenant in below)))]
+                if below is True or (isinstance(below, (dict, list)) and tenant is not None and tenant in below)]
     name = text(found)
     return REFUSED if name is REFUSED else [name]
 

@@ -1,5 +1,4 @@
 import Logging
-import Rows
 import Threads
 import Values
 

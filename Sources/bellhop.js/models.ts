@@ -984,6 +984,8 @@ export interface Me {
   omittedKeys: number;
   /** Keys in the token. Present only if the scope differs because of memberships. */
   claims?: string[];
+  /** What a backend may do. Present only if its key or its token limits it. */
+  capabilities?: ("notify" | "publish" | "rows" | "read" | "erase" | "manage" | Word)[];
   tokenId: string | null;
   sessionId: string | null;
   issuedAt: string | null;

@@ -37,6 +37,8 @@ extension Bellhop {
         public internal(set) var omittedKeys: Int
         /// Keys in the token. Present only if the scope differs because of memberships.
         public internal(set) var claims: [String]?
+        /// What a backend may do. Present only if its key or its token limits it.
+        public internal(set) var capabilities: [Me.Capability]?
         public internal(set) var tokenId: String?
         public internal(set) var sessionId: String?
         public internal(set) var issuedAt: Date?
@@ -45,8 +47,8 @@ extension Bellhop {
 
         public init(
             identity: String, userId: String, tenant: String, role: String, isService: Bool, tier: String? = nil,
-            scope: [String], omittedKeys: Int, claims: [String]? = nil, tokenId: String? = nil,
-            sessionId: String? = nil, issuedAt: Date? = nil, expiresAt: Date
+            scope: [String], omittedKeys: Int, claims: [String]? = nil, capabilities: [Me.Capability]? = nil,
+            tokenId: String? = nil, sessionId: String? = nil, issuedAt: Date? = nil, expiresAt: Date
         ) {
             self.identity = identity
             self.userId = userId
@@ -57,10 +59,24 @@ extension Bellhop {
             self.scope = scope
             self.omittedKeys = omittedKeys
             self.claims = claims
+            self.capabilities = capabilities
             self.tokenId = tokenId
             self.sessionId = sessionId
             self.issuedAt = issuedAt
             self.expiresAt = expiresAt
+        }
+
+        public struct Capability: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let notify = Capability(rawValue: "notify")
+            public static let publish = Capability(rawValue: "publish")
+            public static let rows = Capability(rawValue: "rows")
+            public static let read = Capability(rawValue: "read")
+            public static let erase = Capability(rawValue: "erase")
+            public static let manage = Capability(rawValue: "manage")
         }
     }
 

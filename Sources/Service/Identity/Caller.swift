@@ -130,6 +130,7 @@ final class Caller: Sendable {
         writer.member("scope", scope.keys.sorted())
         writer.member("omittedKeys", omittedKeys)
         if let claims { writer.member("claims", claims.sorted()) }
+        if let capabilities { writer.member("capabilities", capabilities.map(\.rawValue).sorted()) }
         writer.member("tokenId", tokenId)
         writer.member("sessionId", sessionId)
     }

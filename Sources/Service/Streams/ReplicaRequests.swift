@@ -275,7 +275,9 @@ struct ReplicaRequests: StreamRequests {
             let expiresAt = members.integer("expiresAt"), let isService = members.bool("isService")
         else { return nil }
         return Caller(
-            tenant: tenant, userId: ID(userId), role: role, isService: isService, tier: members.string("tier"),
+            tenant: tenant, userId: ID(userId), role: role, isService: isService,
+            capabilities: members.strings("capabilities").map { Set($0.compactMap { Capability(word: $0) }) },
+            tier: members.string("tier"),
             scope: Scope(tenant: tenant, keys: Set(keys)), claims: members.strings("claims").map(Set.init),
             tokenId: members.string("tokenId"), sessionId: members.string("sessionId"),
             issuedAt: Timestamp(microseconds: issuedAt), expiresAt: Timestamp(microseconds: expiresAt))

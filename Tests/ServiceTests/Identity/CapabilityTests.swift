@@ -103,6 +103,16 @@ import Yams
         }
     }
 
+    @Test func limits_areShown() async throws {
+        let (limited, free) = (ServiceKeysTests.key("a"), ServiceKeysTests.key("b"))
+        let service = try ServiceKeysTests.start("jobs:\(limited):can=read+notify", "all:\(free)")
+        func shown(_ key: String) async throws -> JSON {
+            try await service.call("GET", "/v1/me", as: .bearer(key)).json["capabilities"]
+        }
+        #expect(try await shown(limited) == ["notify", "read"])
+        #expect(try await shown(free) == .null)
+    }
+
     /// The head is refused before its body is read, and the refusal changes nothing.
     @Test func refusedWrite_changesNothing() async throws {
         let service = try TestService.start(["serviceKeys": Self.keys])

@@ -3,15 +3,17 @@
 import json
 import pathlib
 import re
+import secrets
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "Docs/providers"
+KEY = secrets.token_hex(32)
 SETTING = re.compile(r"(BELLHOP_[A-Z_]+)=(.*)")
 
 
 def of_page(name):
     """Returns the settings in all `ini` blocks of a page."""
     text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^ *```ini\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^ *```ini\n(.*?)^ *```", text.replace("OUTPUT-OF-openssl-rand-hex-32", KEY), re.MULTILINE | re.DOTALL)
     return dict(SETTING.fullmatch(line.strip()).groups() for block in blocks for line in block.splitlines())
 
 

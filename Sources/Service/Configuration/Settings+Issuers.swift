@@ -9,14 +9,16 @@ extension Settings {
         let others = try $issuersFile.reportingFaults {
             try issuersFile.map { try IssuersFile.rules(at: $0, base: self) } ?? []
         }
-        let all = (own.secret == nil && own.keys == nil ? [] : [own]) + others
-        for role in all.flatMap(\.roles).map(\.role) where !rolesWithRights.contains(role) {
+        return (own.secret == nil && own.keys == nil ? [] : [own]) + others
+    }
+
+    /// - Parameter known: The roles that mean something.
+    fileprivate func requireRoles(_ known: [String]) throws {
+        for role in roles.map(\.role) where !known.contains(role) {
             let hint =
-                rolesWithRights.closest(to: role).map { "did you mean \($0)?" }
-                ?? "known are \(rolesWithRights.joined(separator: ", "))"
+                known.closest(to: role).map { "did you mean \($0)?" } ?? "known are \(known.joined(separator: ", "))"
             throw $roles.mistake("\(role) is not a role; \(hint)")
         }
-        return all
     }
 
     /// The roles that mean something: those of the service, and those that the tables grant something.
@@ -42,6 +44,7 @@ extension Settings {
 extension IssuerRules {
     /// - Parameter base: The settings whose claims and names of roles apply where these have none.
     init(_ settings: Settings, base: Settings? = nil) throws {
+        try settings.requireRoles((base ?? settings).rolesWithRights)
         func inherits(_ key: Settings.Key) -> Settings { key.isSet ? settings : base ?? settings }
         let claims = ClaimMeaning.allCases.map { meaning in
             let setting = Settings.setting(of: meaning)

@@ -97,7 +97,10 @@ struct Dispatcher: Sendable {
     private func makeCall(
         _ request: Request, as caller: Caller, _ endpoint: Endpoint
     ) throws(Failure) -> Call {
-        Call(
+        if caller.spansTenants, endpoint.capability == .notify || endpoint.capability == .publish {
+            authenticator.warnings.noteCall(of: caller)
+        }
+        return Call(
             request: request, caller: caller, query: try Query(request, endpoint.query), now: runner.clock.now(),
             cursors: cursors,
             reader: runner.reader)

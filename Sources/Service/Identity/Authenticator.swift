@@ -31,7 +31,7 @@ final class Authenticator: Sendable {
     private let revocations: RevocationList
     private let generation: @Sendable () -> Int
     private let scoped: @Sendable (Caller) -> Caller
-    private let warnings: ClaimWarnings
+    let warnings: ClaimWarnings
     private let seen: @Sendable (Caller) -> Void
     private let logger: Logger
     private let verified = VerifiedTokens()
@@ -157,7 +157,8 @@ final class Authenticator: Sendable {
     ) throws(Failure) -> Verdict<(payload: JSONValue, signer: Claims.Signer, claims: Claims)> {
         let token = try SignedToken(token)
         try token.requireAccessToken()
-        let authority = try authority(of: token)
+        let payload = try token.claims()
+        let authority = try authority(of: payload)
         if token.algorithm == "HS256" {
             guard let secret = authority.secret else {
                 throw Claims.refusal(
@@ -166,7 +167,7 @@ final class Authenticator: Sendable {
             guard token.isSigned(by: secret) else {
                 throw Claims.refusal("The token's signature (HS256) is invalid: its secret is another one.", .notOurs)
             }
-            return .known((try token.claims(), .secret, authority.claims))
+            return .known((payload, .secret, authority.claims))
         }
         let algorithm = token.algorithm.prefix(20)
         guard let keys = authority.keys else {
@@ -192,14 +193,13 @@ final class Authenticator: Sendable {
             guard keys.contains(where: token.isSigned) else {
                 throw Claims.refusal("The token's signature is invalid.", .notOurs)
             }
-            return .known((try token.claims(), .issuer, authority.claims))
+            return .known((payload, .issuer, authority.claims))
         }
     }
 
     /// Returns the issuer whose keys must have signed a token, by a claim that is not verified yet.
-    private func authority(of token: SignedToken) throws(Failure) -> Authority {
-        if authorities.count == 1 { return authorities[0] }
-        guard case .object(let members) = try token.claims() else {
+    private func authority(of payload: JSONValue) throws(Failure) -> Authority {
+        guard case .object(let members) = payload else {
             throw Claims.refusal("The token's payload is not a JSON object.")
         }
         guard let rules = IssuerRules.of(members["iss"], among: authorities.map(\.rules)),

@@ -42,6 +42,14 @@ final class ClaimWarnings: Sendable {
         /// The first organization seen, by the claim that named it.
         var organizations: [String: String] = [:]
         var mixed = 0
+        /// Tokens whose names of roles are not listed.
+        var unlisted = 0
+        var hasListed = false
+        var usersAsBackends = 0
+        /// Whether users of the default tenant, and of others, were seen.
+        var hasDefaultUsers = false
+        var hasNamedUsers = false
+        var lostCalls = 0
     }
 
     private let counts = Locked(Counts())
@@ -63,6 +71,13 @@ final class ClaimWarnings: Sendable {
                 "bellhop_mixed_organizations_total", .counter,
                 "Verified tokens of a second or further organization whose users are in the default tenant.",
                 value: counts.mixed)
+            text.single(
+                "bellhop_unlisted_roles_total", .counter, "Verified tokens with names of roles that no setting lists.",
+                value: counts.unlisted)
+            text.single(
+                "bellhop_lost_calls_total", .counter,
+                "Calls of backends without a tenant that reached nobody, because all users' tokens name one.",
+                value: counts.lostCalls)
         }
     }
 
@@ -72,6 +87,7 @@ final class ClaimWarnings: Sendable {
 
     /// Notes the claims of a verified token.
     func note(_ payload: JSONValue, of caller: Caller, by claims: Claims) {
+        noteRoles(payload, of: caller, by: claims)
         let ignored = claims.ignored(in: payload, of: caller)
         let organization = claims.organization(in: payload, of: caller)
         let found = claims.found(in: payload, of: caller)
@@ -103,6 +119,65 @@ final class ClaimWarnings: Sendable {
         for claim in new { report(claim, claims.rules) }
         for meaning in unfound { report(meaning, claims.rules) }
         if isMixed, let organization { reportMixed(organization.claim) }
+    }
+
+    private func noteRoles(_ payload: JSONValue, of caller: Caller, by claims: Claims) {
+        let names = claims.unlistedRoles(in: payload, of: caller)
+        let isMisspelt = names.contains { name in
+            claims.rules.roles.contains { $0.name.lowercased() == name.lowercased() }
+        }
+        let isUserAsBackend = claims.isUserAsBackend(caller, payload)
+        let (isUnlisted, isNewBackend) = counts.withLock { counts in
+            if !caller.isService {
+                if caller.tenant == ID("default") { counts.hasDefaultUsers = true } else { counts.hasNamedUsers = true }
+            }
+            counts.hasListed = counts.hasListed || !claims.rules.roles.isEmpty && names.isEmpty
+            counts.unlisted += names.isEmpty ? 0 : 1
+            counts.usersAsBackends += isUserAsBackend ? 1 : 0
+            let isMany = counts.unlisted == Self.unfoundMin && !counts.hasListed
+            return (
+                !names.isEmpty && (isMany || isMisspelt && counts.unlisted == 1),
+                isUserAsBackend && counts.usersAsBackends == 1
+            )
+        }
+        if isUnlisted {
+            logger.warning(
+                "A token has names of roles, but the setting lists none of them.",
+                metadata: [
+                    "names": "\(names.prefix(8).joined(separator: ", ").prefix(200))", "issuer": "\(claims.rules.name)",
+                    "remedy": """
+                    add them to \(Settings.variable(\.$roles)), which has \
+                    \(claims.rules.roles.map(\.name).joined(separator: ", ")); capitals count
+                    """,
+                ])
+        }
+        if isNewBackend {
+            logger.warning(
+                "A token of a user's session counts as a backend's.",
+                metadata: [
+                    "issuer": "\(claims.rules.name)",
+                    "remedy": "\(Settings.variable(\.$jwtService)) must name what tokens of users do not have",
+                ])
+        }
+    }
+
+    /// Notes a call of a backend of all tenants whose effect is in the default tenant. No user may be there.
+    func noteCall(of caller: Caller) {
+        let isFirst = counts.withLock { counts in
+            guard counts.hasNamedUsers, !counts.hasDefaultUsers else { return false }
+            counts.lostCalls += 1
+            return counts.lostCalls == 1
+        }
+        guard isFirst else { return }
+        logger.warning(
+            "A backend without a tenant reaches nobody: it acts in the tenant default, and the users' tokens name others.",
+            metadata: [
+                "backend": "\(caller.userId)",
+                "remedy": """
+                give it a token with the tenant's claim, or a service key with tenant=ID, one for each tenant; only \
+                rows of tables name their tenant themselves
+                """,
+            ])
     }
 
     private func report(_ claim: Claim, _ rules: IssuerRules) {

@@ -367,6 +367,20 @@ extension Claims {
         }
     }
 
+    /// Returns the names of roles in a payload, if none of them is listed.
+    func unlistedRoles(in payload: JSONValue, of caller: Caller) -> [String] {
+        guard !rules.roles.isEmpty, !caller.isService,
+            let (value, path) = (try? value(payload, .role, in: caller.tenant.text)) ?? nil,
+            let names = try? names(in: value, path, of: caller.tenant.text), role(named: names) == nil
+        else { return [] }
+        return names
+    }
+
+    /// Whether a token of a user's session counts as a backend's.
+    func isUserAsBackend(_ caller: Caller, _ payload: JSONValue) -> Bool {
+        caller.isService && caller.sessionId != nil && !rules.service.isEmpty && rules.service.unmet(in: payload) == nil
+    }
+
     /// Returns the organization that a payload names, if its caller's tenant is the default one because no claim names
     /// another.
     func organization(in payload: JSONValue, of caller: Caller) -> (claim: String, id: String)? {

@@ -14,7 +14,7 @@ struct SignedToken: Sendable {
         let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let head = RFC4648.decodeURL(parts[0]), let body = RFC4648.decodeURL(parts[1]),
             let signature = RFC4648.decodeURL(parts[2])
-        else { throw Claims.refusal("The token is not a JWT.") }
+        else { throw Claims.refusal("The token is neither a JWT nor a known service key.") }
         guard case .object(let header) = try Self.json(head), let algorithm = header.string("alg") else {
             throw Claims.refusal("The token's alg is missing.")
         }
@@ -52,7 +52,8 @@ struct SignedToken: Sendable {
         key.algorithm == algorithm && key.publicKey.verifies(signature, of: signed)
     }
 
-    /// Returns the token's claims, which may only be trusted once its signature is verified.
+    /// Returns the token's claims, which may only be trusted once its signature is verified. Until then they can only
+    /// select a key.
     func claims() throws(Failure) -> JSONValue { try Self.json(payload) }
 
     private static func json(_ bytes: [UInt8]) throws(Failure) -> JSONValue {

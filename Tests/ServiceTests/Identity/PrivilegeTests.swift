@@ -187,10 +187,13 @@ import Values
     @Test func tokenOfAnotherSecretOrIssuer_leavesALine_withoutTheToken() async throws {
         let (logger, lines) = RecordedLog.logger()
         let service = try TestService.start(["logLevel": "warning", "jwtIssuer": "https://issuer"], logger: logger)
-        let payload: [String: JSON] = ["sub": "planted", "exp": .integer(service.clock.now.seconds + 60)]
+        let payload: [String: JSON] = [
+            "sub": "planted", "iss": "https://issuer", "exp": .integer(service.clock.now.seconds + 60),
+        ]
         let forged = TestService.sign(payload, secret: "another secret, also with more than 32 bytes")
         for (token, reason) in [
-            (forged, "signature (HS256) is invalid"), (TestService.sign(payload), "has no iss"),
+            (forged, "signature (HS256) is invalid"),
+            (TestService.sign(payload.merging(["iss": .null]) { $1 }), "has no iss"),
             (
                 TestService.sign(payload, header: ["alg": "ES256", "kid": "k"]),
                 "algorithm (ES256) needs an issuer's public keys"

@@ -15,7 +15,7 @@ struct KeyCheck {
         }
         guard let source = rules.keys else { return }
         do {
-            for finding in Self.findings(of: try await SigningKeys.load(source).set) { report(finding) }
+            for finding in Self.findings(of: try await SigningKeys.load(source).set, rules.name) { report(finding) }
         } catch {
             report(
                 .fault(
@@ -60,14 +60,14 @@ struct KeyCheck {
         return "service keys: \(backends.joined(separator: "; "))"
     }
 
-    static func findings(of set: KeySet) -> [Finding] {
+    static func findings(of set: KeySet, _ issuer: String) -> [Finding] {
         let used = set.keys.sorted { $0.key < $1.key }.flatMap { id, keys in keys.map { "\(id) (\($0.algorithm))" } }
         let skipped = set.skipped.map { Finding.warning("keys", "\($0); the key is ignored", "remove it from the set") }
         let more = set.skippedCount - set.skipped.count
         return [
             used.isEmpty
-                ? .fault("keys", "no key of the set can verify a token", "publish a key for ES256, RS256 or EdDSA")
-                : .good("keys", "the key set has \(used.joined(separator: ", "))")
+                ? .fault("keys", "no key of \(issuer) can verify a token", "publish a key for ES256, RS256 or EdDSA")
+                : .good("keys", "the key set of \(issuer) has \(used.joined(separator: ", "))")
         ] + skipped + (more > 0 ? [.warning("keys", "\(more) more keys are ignored", "remove them from the set")] : [])
     }
 }

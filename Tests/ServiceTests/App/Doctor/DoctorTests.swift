@@ -236,7 +236,7 @@ import Testing
         try issuer.publish(beside: [KeySetTests.useless[0].1, KeySetTests.useless[1].1])
         let memory = ["database": "sqlite::memory:", "jwtIssuer": "https://issuer.example"]
         var found = try await Self.findings(memory.merging(["jwks": issuer.file.path]) { $1 })
-        Self.expect(.good, "keys", "the key set has k1 (ES256)", in: found)
+        Self.expect(.good, "keys", "the key set of https://issuer.example has k1 (ES256)", in: found)
         Self.expect(.warning, "keys", "key 1: its key type is not supported", in: found)
         Self.expect(.warning, "keys", "every token of https://issuer.example is accepted", in: found)
         #expect(found.contains { $0.remedy == "set BELLHOP_JWT_AUDIENCE or BELLHOP_JWT_REQUIRE" })
@@ -248,7 +248,7 @@ import Testing
         let unusable = issuer.file.path + ".none"
         try #"{"keys": [{"kty": "oct"}]}"#.write(toFile: unusable, atomically: true, encoding: .utf8)
         found = try await Self.findings(memory.merging(["jwks": unusable]) { $1 })
-        Self.expect(.fault, "keys", "no key of the set can verify a token", in: found)
+        Self.expect(.fault, "keys", "no key of https://issuer.example can verify a token", in: found)
     }
 
     @Test func machineMeasurements_areRated() {

@@ -76,7 +76,7 @@ final class ClaimWarnings: Sendable {
                 value: counts.unlisted)
             text.single(
                 "bellhop_lost_calls_total", .counter,
-                "Calls of backends without a tenant that reached nobody, because all users' tokens name one.",
+                "Calls of backends without a tenant, while the tokens of all users name one.",
                 value: counts.lostCalls)
         }
     }
@@ -142,7 +142,7 @@ final class ClaimWarnings: Sendable {
         }
         if isUnlisted {
             logger.warning(
-                "A token has names of roles, but the setting lists none of them.",
+                "A token has names of roles, but the setting does not list them.",
                 metadata: [
                     "names": "\(names.prefix(8).joined(separator: ", ").prefix(200))", "issuer": "\(claims.rules.name)",
                     "remedy": """
@@ -170,7 +170,7 @@ final class ClaimWarnings: Sendable {
         }
         guard isFirst else { return }
         logger.warning(
-            "A backend without a tenant reaches nobody: it acts in the tenant default, and the users' tokens name others.",
+            "A backend without a tenant acts in the tenant default, but the tokens of all users name other tenants.",
             metadata: [
                 "backend": "\(caller.userId)",
                 "remedy": """

@@ -7,7 +7,6 @@ import yaml
 
 NOTE = "# Written by .ci/client-models from Sources/Contract: change that, and run it.\n"
 PLACE = re.compile(r"^( *)\$parts: (.+)$", re.MULTILINE)
-NAMES = re.compile(r"\{\$names: (.+)\}$", re.MULTILINE)
 EXAMPLES = re.compile(r"^( *)(.*) \{\$examples: (.+)\}$", re.MULTILINE)
 ALTERNATIVES = re.compile(r"^( *)\$alternatives$", re.MULTILINE)
 # The prefix of events between replicas, which no stream delivers. Apps cannot use it either.
@@ -18,7 +17,7 @@ def joined(folder):
     """Returns openapi.yaml of the folder. These are replaced:
 
     - `$parts: paths/*` by the files of a folder: those with the name of a tag in the order of the tags, then the others.
-    - `{$names: config/*}` by the names at the top of these files, and `{$examples: config/*}` by the example of each.
+    - `{$examples: config/*}` by the example of each name at the top of these files.
     - `$alternatives` by the form of each event."""
     folder = pathlib.Path(folder)
     top = (folder / "openapi.yaml").read_text()
@@ -51,8 +50,7 @@ def joined(folder):
         return "\n".join([found[1] + found[2], *lines])
 
     def replaced(text):
-        text = NAMES.sub(lambda found: f"[{', '.join(members(found[1]))}]", EXAMPLES.sub(examples, text))
-        return PLACE.sub(parts, text)
+        return PLACE.sub(parts, EXAMPLES.sub(examples, text))
 
     text = NOTE + replaced(top)
     if unused:

@@ -1,4 +1,12 @@
 extension Collection<String> {
+    /// Returns the hint for someone who wrote an unknown name: the name that may have been meant, or all known ones.
+    ///
+    /// - Parameter known: The text if no name is close; nil lists them.
+    public func hint(for name: some StringProtocol, else known: String? = nil) -> String {
+        if let closest = closest(to: String(name)) { return "did you mean \(closest)?" }
+        return known ?? "known are \(joined(separator: ", "))"
+    }
+
     /// Returns the element that someone may have meant by a misspelt name; nil if none is close.
     public func closest(to name: String) -> String? {
         let distances = map { ($0, Self.distance($0.lowercased(), name.lowercased())) }

@@ -133,6 +133,397 @@ export interface BadgesAfter {
   badges: Badges;
 }
 
+export interface CreateStreamTicketBody {
+  topics?: string[] | null;
+}
+
+export interface StreamTicket {
+  ticket: string;
+  expiresAt: string;
+}
+
+export interface StreamState {
+  id: string;
+  topics: string[];
+  tables: WantedTable[];
+  events: number;
+  bytes: number;
+  waitingBytes: number;
+}
+
+export interface WantedTable {
+  /** Id of the subscription in events. Defaults to its index in the list. */
+  id?: string;
+  schema?: string;
+  /**
+   * A declared table, or `posts` in the schema `bellhop`. Filters on `posts` can use the columns id, author_id,
+   * visibility, sequence, like_count and repost_count. Its updates are delivered as `engagement_update`.
+   */
+  table: string;
+  event?: "*" | "INSERT" | "UPDATE" | "DELETE" | Word;
+  /**
+   * Conditions `column=[not.]op.value`, separated by commas; all of them must hold. Operators: eq, neq, lt, lte, gt,
+   * gte, in, like, ilike, is, isdistinct. `in.(…)` takes up to 1,000 values; `in.()` is the empty set. A number or a
+   * time has at most 128 bytes. If the file of tables declares the types of the columns, values are compared by
+   * type, and other columns are rejected.
+   */
+  filter?: string;
+  /** Columns to send besides the primary key. Defaults to all columns. */
+  select?: string[] | null;
+}
+
+export interface Subscriptions {
+  topics: string[];
+  tables: WantedTable[];
+}
+
+export interface ReplaceSubscriptionsBody {
+  topics?: string[];
+  tables?: WantedTable[];
+  lastEventId?: string;
+}
+
+export interface RenewStreamTokenBody {
+  token: string;
+}
+
+export interface TokenExpiry {
+  expiresAt: string;
+  identity: string;
+}
+
+export type RevokeBody = RevokeBodyByTokenId | RevokeBodyBySessionId | RevokeBodyByUserIdAndIssuedBefore;
+
+export interface RevokeBodyByTokenId {
+  tokenId: string;
+}
+
+export interface RevokeBodyBySessionId {
+  sessionId: string;
+}
+
+export interface RevokeBodyByUserIdAndIssuedBefore {
+  userId: string;
+  issuedBefore: string;
+}
+
+export interface Revocation {
+  revokedAt: string;
+}
+
+export interface OwnEvent {
+  /** Name of the event. Its first part must not be one that the service uses for its own events. */
+  event: string;
+  /** Keys that receive the event, such as `user:ada`, `shop:s1:staff` or `everyone`. A receiver needs one of them. */
+  to?: string[];
+  /** A topic that the file of tables declares, such as `order:o1`. */
+  topic?: string;
+  /** Any JSON value of at most 16 KiB. */
+  data: unknown;
+  /**
+   * Name of a state that the event carries completely. A newer event with this name replaces an older one that still
+   * waits for a slow or resuming stream. Each topic has its own names; events to keys share the names of the tenant.
+   */
+  collapse?: string | null;
+}
+
+export interface Published {
+  accepted: number;
+}
+
+export type TakeChangesFormat =
+  | "supabase-webhook" | "supabase-realtime" | "broadcast-changes" | "debezium" | "cloudevents" | "batch" | Word;
+
+export interface ChangeResult {
+  accepted: number;
+  duplicates: number;
+  rejected: ChangeResultRejected[];
+}
+
+export interface ChangeResultRejected {
+  index: number;
+  pointer: string;
+  reason: string;
+}
+
+export interface PushDevices {
+  items: PushDevice[];
+}
+
+export interface PushDevice {
+  id: string;
+  platform: PushPlatform;
+  /** Bundle id of the app (APNs); null for the one of the settings. */
+  app: string | null;
+  environment: "production" | "sandbox" | Word;
+  createdAt: string;
+  /** Time of the last registration. */
+  registeredAt: string;
+}
+
+export type PushPlatform = "apns" | "fcm" | "webpush" | Word;
+
+export interface PushDeviceDraft {
+  platform: PushPlatform;
+  /** Device token of APNs (two hexadecimal digits for each byte) or registration token of FCM. */
+  token?: string;
+  subscription?: PushSubscription;
+  /** Bundle id of the app, for APNs. */
+  app?: string | null;
+  /** `sandbox` for development builds (APNs). */
+  environment?: "production" | "sandbox" | Word | null;
+}
+
+/** What `PushSubscription.toJSON()` of a browser returns. */
+export interface PushSubscription {
+  /**
+   * Must begin with `https://` and name the host of a known push service, written as in RFC 3986: a host name of
+   * letters, digits, hyphens and dots, no user, no fragment, and no `.` or `..` in the path.
+   */
+  endpoint: string;
+  expirationTime?: number | null;
+  keys: PushSubscriptionKeys;
+}
+
+export interface PushSubscriptionKeys {
+  /** Public key of the browser, in base64url. */
+  p256dh: string;
+  /** Secret of 16 bytes, in base64url. */
+  auth: string;
+}
+
+export interface Me {
+  identity: string;
+  userId: string;
+  tenant: string;
+  role: string;
+  isService: boolean;
+  tier: string | null;
+  scope: string[];
+  omittedKeys: number;
+  /** Keys in the token. Present only if the scope differs because of memberships. */
+  claims?: string[];
+  /** What a backend may do. Present only if its key or its token limits it. */
+  capabilities?: ("notify" | "publish" | "rows" | "read" | "erase" | "manage" | Word)[];
+  tokenId: string | null;
+  sessionId: string | null;
+  issuedAt: string | null;
+  /** The end of 9999 for a service key, which does not expire. */
+  expiresAt: string;
+}
+
+/** A feature set that is off has no members here. */
+export interface Config {
+  stream: ConfigStream;
+  /** Limits of one stream's subscriptions and filters. Exceeding one is 422. */
+  subscriptions: ConfigSubscriptions;
+  /** How the service collects stale query keys before it sends them. */
+  invalidations: ConfigInvalidations;
+  /** Limits of a delivery of table changes. */
+  changes?: ConfigChanges;
+  /** Limits of the events that an app publishes. */
+  publish?: ConfigPublish;
+  /** Push messages to devices. */
+  push: ConfigPush;
+  /** The feature sets that are on. What belongs to no set is always on. */
+  features: ("bell" | "chat" | "requests" | "social" | "shops" | "challenges" | "rows" | "publish" | Word)[];
+  polling: ConfigPolling;
+  rateLimit: ConfigRateLimit;
+  requests: ConfigRequests;
+  conversations?: ConfigConversations;
+  userRequests?: ConfigUserRequests;
+  posts?: ConfigPosts;
+  dj?: ConfigDj;
+  leaderboards?: ConfigLeaderboards;
+}
+
+export interface ConfigStream {
+  heartbeatSeconds: number;
+  retryMilliseconds: number;
+  resumableHours: number;
+  topicsMax: number;
+  perUserMax: number;
+}
+
+/** Limits of one stream's subscriptions and filters. Exceeding one is 422. */
+export interface ConfigSubscriptions {
+  perStreamMax: number;
+  requestBytesMax: number;
+  idBytesMax: number;
+  selectedColumnsMax: number;
+  filterBytesMax: number;
+  conditionsMax: number;
+  /** Maximum number of values in one `in`. Split longer lists over several subscriptions. */
+  valuesMax: number;
+  valueBytesMax: number;
+  /** Bytes of a number or a time in a filter. */
+  numberBytesMax: number;
+  valuesPerStreamMax: number;
+  /** Maximum number of conditions such as `like.%word%`. */
+  searchesPerStreamMax: number;
+  /** Maximum number of characters between two `%` of a pattern. */
+  patternRunMax: number;
+}
+
+/** How the service collects stale query keys before it sends them. */
+export interface ConfigInvalidations {
+  /** Length of the window for tables that do not declare their own. */
+  windowMilliseconds: number;
+  /** Maximum number of stale keys per window. Beyond it, the stream receives `stream:resync`. */
+  keysPerStreamMax: number;
+  /** Maximum number of causes per event. Beyond it, `causesComplete` is false. */
+  causesPerEventMax: number;
+}
+
+/** Limits of a delivery of table changes. */
+export interface ConfigChanges {
+  bodyBytesMax: number;
+  itemsMax: number;
+  itemBytesMax: number;
+  duplicatesKnownSeconds: number;
+  /** Number of declared tables. Their names are not public. */
+  tables: number;
+}
+
+/** Limits of the events that an app publishes. */
+export interface ConfigPublish {
+  eventsMax: number;
+  dataBytesMax: number;
+  keysMax: number;
+}
+
+/** Push messages to devices. */
+export interface ConfigPush {
+  /** Whether devices can be registered. */
+  enabled: boolean;
+  /** The platforms that are set up. */
+  platforms: PushPlatform[];
+  /** The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push. */
+  webPushKey: string | null;
+}
+
+export interface ConfigPolling {
+  connectedSeconds: number;
+  disconnectedSeconds: number;
+  tabSwitchStaleSeconds: number;
+}
+
+export interface ConfigRateLimit {
+  requests: number;
+  windowSeconds: number;
+}
+
+export interface ConfigRequests {
+  bodyBytesMax: number;
+  idempotencyKeySeconds: number;
+}
+
+export interface ConfigConversations {
+  membersMax: number;
+  conversationsOfUserMax: number;
+  textBytesMax: number;
+  /** Maximum number of messages that one step back of the read position can mark as unread. */
+  rewindMax: number;
+  previewCharactersMax: number;
+}
+
+export interface ConfigUserRequests {
+  /** Maximum number of open requests per requester. */
+  openMax: number;
+  /** Maximum number of requests that one PATCH marks as seen. */
+  seenAtOnceMax: number;
+}
+
+export interface ConfigPosts {
+  textBytesMax: number;
+  mediaMax: number;
+  /** Maximum length of one media URL. */
+  mediaBytesMax: number;
+  /** Maximum number of authors that a user can follow. */
+  followedMax: number;
+  /** Maximum value of `newCount`. If there are more, `newCountIsMore` is true. */
+  newCountMax: number;
+  pageMax: number;
+  /** Minimum seconds between two engagement updates of a post. */
+  tellingSeconds: number;
+}
+
+export interface ConfigDj {
+  tracksMax: number;
+  tracksPerUserMax: number;
+  /** Maximum number of vote updates per shop. Further votes are combined into one update a second. */
+  updatesPerSecondMax: number;
+  /** Seconds for which a confirmed presence is valid. */
+  presenceSeconds: number;
+  /** Seconds for which a shop displays a code. */
+  codeSeconds: number;
+}
+
+export interface ConfigLeaderboards {
+  entriesMax: number;
+  topDefault: number;
+  topMax: number;
+  /** Number of entries on each side of the caller. */
+  aroundDefault: number;
+  aroundMax: number;
+  /** Number of lines that subscribers of a leaderboard receive live. */
+  watchedTop: number;
+  /** Seconds between two updates of a leaderboard. */
+  updateSeconds: number;
+}
+
+export interface AuditEntry {
+  /** Number of the entry in the chain of the tenant. */
+  sequence: number;
+  at: string;
+  actorKind: AuditActorKind;
+  /** Id of the caller; null after the erasure of the person. */
+  actorId: string | null;
+  /** Keyed digest of the id. It stays after an erasure. */
+  actorDigest: string;
+  /**
+   * Method and path of the operation, the command `bellhop push rotate`, or `retention` for the deletion of expired
+   * entries.
+   */
+  action: string;
+  /** Table of the rows; null if the operation concerned no row of one user. */
+  targetKind: string | null;
+  /** Id of the user whose data was concerned; null if there is none, and after an erasure. */
+  targetId: string | null;
+  /** Keyed digest of that id. */
+  targetDigest: string | null;
+  /** Value or digest of `X-Request-Id`; null for calls that are counted. */
+  requestId: string | null;
+  outcome: AuditOutcome;
+  /** Number of calls or rows for which the entry stands. */
+  count: number;
+  /** Set if the entry notes the deletion of expired entries; otherwise null. */
+  cut: AuditCut | null;
+  previousHash: string;
+  /** SHA-256 in hexadecimal. */
+  hash: string;
+}
+
+/** `service` is a backend, `operator` a person at the command line of the service, and `bellhop` the service itself. */
+export type AuditActorKind = "service" | "administrator" | "staff" | "operator" | "bellhop" | Word;
+
+/**
+ * `shown` means that rows were read (only with `auditReads`), and `accepted` that the operation wrote no row of one
+ * user.
+ */
+export type AuditOutcome = "stored" | "changed" | "removed" | "shown" | "accepted" | Word;
+
+export interface AuditCut {
+  /** Number of the last deleted entry. */
+  through: number;
+  /** Hash of that entry. */
+  hash: string;
+  /** Newest time among the deleted entries. */
+  at: string;
+  /** Days for which entries were kept. */
+  keptDays: number;
+}
+
 /** A conversation as the caller sees it. `readPosition` and `unread` are null for a backend. */
 export interface Conversation {
   id: string;
@@ -284,215 +675,95 @@ export interface AnswerRequestBody {
   status: "accepted" | "declined" | Word;
 }
 
-export interface PushDevices {
-  items: PushDevice[];
-}
-
-export interface PushDevice {
+export interface PostView {
   id: string;
-  platform: PushPlatform;
-  /** Bundle id of the app (APNs); null for the one of the settings. */
-  app: string | null;
-  environment: "production" | "sandbox" | Word;
-  createdAt: string;
-  /** Time of the last registration. */
-  registeredAt: string;
-}
-
-export type PushPlatform = "apns" | "fcm" | "webpush" | Word;
-
-export interface PushDeviceDraft {
-  platform: PushPlatform;
-  /** Device token of APNs (two hexadecimal digits for each byte) or registration token of FCM. */
-  token?: string;
-  subscription?: PushSubscription;
-  /** Bundle id of the app, for APNs. */
-  app?: string | null;
-  /** `sandbox` for development builds (APNs). */
-  environment?: "production" | "sandbox" | Word | null;
-}
-
-/** What `PushSubscription.toJSON()` of a browser returns. */
-export interface PushSubscription {
-  /**
-   * Must begin with `https://` and name the host of a known push service, written as in RFC 3986: a host name of
-   * letters, digits, hyphens and dots, no user, no fragment, and no `.` or `..` in the path.
-   */
-  endpoint: string;
-  expirationTime?: number | null;
-  keys: PushSubscriptionKeys;
-}
-
-export interface PushSubscriptionKeys {
-  /** Public key of the browser, in base64url. */
-  p256dh: string;
-  /** Secret of 16 bytes, in base64url. */
-  auth: string;
-}
-
-export interface CreateStreamTicketBody {
-  topics?: string[] | null;
-}
-
-export interface StreamTicket {
-  ticket: string;
-  expiresAt: string;
-}
-
-export interface StreamState {
-  id: string;
-  topics: string[];
-  tables: WantedTable[];
-  events: number;
-  bytes: number;
-  waitingBytes: number;
-}
-
-export interface WantedTable {
-  /** Id of the subscription in events. Defaults to its index in the list. */
-  id?: string;
-  schema?: string;
-  /**
-   * A declared table, or `posts` in the schema `bellhop`. Filters on `posts` can use the columns id, author_id,
-   * visibility, sequence, like_count and repost_count. Its updates are delivered as `engagement_update`.
-   */
-  table: string;
-  event?: "*" | "INSERT" | "UPDATE" | "DELETE" | Word;
-  /**
-   * Conditions `column=[not.]op.value`, separated by commas; all of them must hold. Operators: eq, neq, lt, lte, gt,
-   * gte, in, like, ilike, is, isdistinct. `in.(…)` takes up to 1,000 values; `in.()` is the empty set. A number or a
-   * time has at most 128 bytes. If the file of tables declares the types of the columns, values are compared by
-   * type, and other columns are rejected.
-   */
-  filter?: string;
-  /** Columns to send besides the primary key. Defaults to all columns. */
-  select?: string[] | null;
-}
-
-export interface Subscriptions {
-  topics: string[];
-  tables: WantedTable[];
-}
-
-export interface ReplaceSubscriptionsBody {
-  topics?: string[];
-  tables?: WantedTable[];
-  lastEventId?: string;
-}
-
-export interface RenewStreamTokenBody {
-  token: string;
-}
-
-export interface TokenExpiry {
-  expiresAt: string;
-  identity: string;
-}
-
-export type RevokeBody = RevokeBodyByTokenId | RevokeBodyBySessionId | RevokeBodyByUserIdAndIssuedBefore;
-
-export interface RevokeBodyByTokenId {
-  tokenId: string;
-}
-
-export interface RevokeBodyBySessionId {
-  sessionId: string;
-}
-
-export interface RevokeBodyByUserIdAndIssuedBefore {
-  userId: string;
-  issuedBefore: string;
-}
-
-export interface Revocation {
-  revokedAt: string;
-}
-
-export type TakeChangesFormat =
-  | "supabase-webhook" | "supabase-realtime" | "broadcast-changes" | "debezium" | "cloudevents" | "batch" | Word;
-
-export interface ChangeResult {
-  accepted: number;
-  duplicates: number;
-  rejected: ChangeResultRejected[];
-}
-
-export interface ChangeResultRejected {
-  index: number;
-  pointer: string;
-  reason: string;
-}
-
-export interface OwnEvent {
-  /** Name of the event. Its first part must not be one that the service uses for its own events. */
-  event: string;
-  /** Keys that receive the event, such as `user:ada`, `shop:s1:staff` or `everyone`. A receiver needs one of them. */
-  to?: string[];
-  /** A topic that the file of tables declares, such as `order:o1`. */
-  topic?: string;
-  /** Any JSON value of at most 16 KiB. */
-  data: unknown;
-  /**
-   * Name of a state that the event carries completely. A newer event with this name replaces an older one that still
-   * waits for a slow or resuming stream. Each topic has its own names; events to keys share the names of the tenant.
-   */
-  collapse?: string | null;
-}
-
-export interface Published {
-  accepted: number;
-}
-
-export interface AuditEntry {
-  /** Number of the entry in the chain of the tenant. */
+  authorId: string;
+  /** Sequence number of the post within the tenant. Feeds are ordered by it. */
   sequence: number;
-  at: string;
-  actorKind: AuditActorKind;
-  /** Id of the caller; null after the erasure of the person. */
-  actorId: string | null;
-  /** Keyed digest of the id. It stays after an erasure. */
-  actorDigest: string;
-  /**
-   * Method and path of the operation, the command `bellhop push rotate`, or `retention` for the deletion of expired
-   * entries.
-   */
-  action: string;
-  /** Table of the rows; null if the operation concerned no row of one user. */
-  targetKind: string | null;
-  /** Id of the user whose data was concerned; null if there is none, and after an erasure. */
-  targetId: string | null;
-  /** Keyed digest of that id. */
-  targetDigest: string | null;
-  /** Value or digest of `X-Request-Id`; null for calls that are counted. */
-  requestId: string | null;
-  outcome: AuditOutcome;
-  /** Number of calls or rows for which the entry stands. */
-  count: number;
-  /** Set if the entry notes the deletion of expired entries; otherwise null. */
-  cut: AuditCut | null;
-  previousHash: string;
-  /** SHA-256 in hexadecimal. */
-  hash: string;
+  visibility: "public" | "followers" | Word;
+  text: string;
+  media: string[];
+  createdAt: string;
+  likeCount: number;
+  repostCount: number;
+  /** True if the caller likes the post. */
+  liked: boolean;
+  /** True if the caller has reposted the post. */
+  reposted: boolean;
 }
 
-/** `service` is a backend, `operator` a person at the command line of the service, and `bellhop` the service itself. */
-export type AuditActorKind = "service" | "administrator" | "staff" | "operator" | "bellhop" | Word;
+export interface Post {
+  id: string;
+  authorId: string;
+  /** Sequence number of the post within the tenant. Feeds are ordered by it. */
+  sequence: number;
+  visibility: "public" | "followers" | Word;
+  text: string;
+  media: string[];
+  createdAt: string;
+  likeCount: number;
+  repostCount: number;
+}
 
-/**
- * `shown` means that rows were read (only with `auditReads`), and `accepted` that the operation wrote no row of one
- * user.
- */
-export type AuditOutcome = "stored" | "changed" | "removed" | "shown" | "accepted" | Word;
+export interface CreatePostBody {
+  authorId?: string | null;
+  visibility?: "public" | "followers" | Word | null;
+  /** At most 4000 bytes. Must not be blank unless the post has media. */
+  text?: string | null;
+  /** URLs of pictures and videos. The service does not fetch them. */
+  media?: string[] | null;
+}
 
-export interface AuditCut {
-  /** Number of the last deleted entry. */
-  through: number;
-  /** Hash of that entry. */
-  hash: string;
-  /** Newest time among the deleted entries. */
-  at: string;
-  /** Days for which entries were kept. */
-  keptDays: number;
+export interface Engagement {
+  postId: string;
+  likeCount: number;
+  repostCount: number;
+  liked: boolean;
+  reposted: boolean;
+}
+
+export interface Feed {
+  items: PostView[];
+  next: string | null;
+  /** Sequence number of the newest post of the tenant. */
+  newest: number;
+  /** Number of new posts by others. Present only with `since`. */
+  newCount?: number;
+  /** True if the number of new posts exceeds `newCount`. */
+  newCountIsMore?: boolean;
+}
+
+export interface UserProfile {
+  userId: string;
+  followerCount: number;
+  followingCount: number;
+  postCount: number;
+  /** True if the caller follows the user. */
+  followed: boolean;
+  /** True if the user follows the caller. */
+  followsYou: boolean;
+}
+
+export interface Erasure {
+  userId: string;
+  state: ErasureState;
+  requestedAt: string;
+  doneAt: string | null;
+}
+
+export type ErasureState = "pending" | "done" | Word;
+
+export interface Following {
+  followerId: string;
+  authorId: string;
+  followedAt: string;
+}
+
+export interface Followed {
+  followerId: string;
+  authorId: string;
+  followedAt: string;
+  followerCount: number;
 }
 
 export interface Shop {
@@ -651,6 +922,37 @@ export interface ErrorSummary {
   bias: number | null;
 }
 
+export interface CreateBookingBody {
+  shopId: string;
+  barberId?: string | null;
+  service: string;
+  scheduledStart: string;
+  durationMinutes: number;
+  tier?: Tier | null;
+  userId?: string | null;
+  customerName?: string | null;
+}
+
+export interface ChangeBookingBody {
+  status?: BookingStatus | null;
+  scheduledStart?: string | null;
+  durationMinutes?: number | null;
+  barberId?: string | null;
+  arrived?: true | null;
+}
+
+export interface BookingHistoryEntry {
+  version: number;
+  at: string;
+  actorId: string;
+  actorRole: string;
+  from: BookingStatus | null;
+  to: BookingStatus;
+  scheduledStart: string;
+  durationMinutes: number;
+  barberId: string | null;
+}
+
 export interface PresenceRule {
   shopId: string;
   codeRequired: boolean;
@@ -783,37 +1085,6 @@ export interface VoteOnTrackBody {
   vote: DJVote;
 }
 
-export interface CreateBookingBody {
-  shopId: string;
-  barberId?: string | null;
-  service: string;
-  scheduledStart: string;
-  durationMinutes: number;
-  tier?: Tier | null;
-  userId?: string | null;
-  customerName?: string | null;
-}
-
-export interface ChangeBookingBody {
-  status?: BookingStatus | null;
-  scheduledStart?: string | null;
-  durationMinutes?: number | null;
-  barberId?: string | null;
-  arrived?: true | null;
-}
-
-export interface BookingHistoryEntry {
-  version: number;
-  at: string;
-  actorId: string;
-  actorRole: string;
-  from: BookingStatus | null;
-  to: BookingStatus;
-  scheduledStart: string;
-  durationMinutes: number;
-  barberId: string | null;
-}
-
 export interface Challenge {
   id: string;
   name: string;
@@ -880,274 +1151,6 @@ export interface LeaderboardItem {
   rank: number;
   /** Unique position, also among equal scores. */
   position: number;
-}
-
-export interface PostView {
-  id: string;
-  authorId: string;
-  /** Sequence number of the post within the tenant. Feeds are ordered by it. */
-  sequence: number;
-  visibility: "public" | "followers" | Word;
-  text: string;
-  media: string[];
-  createdAt: string;
-  likeCount: number;
-  repostCount: number;
-  /** True if the caller likes the post. */
-  liked: boolean;
-  /** True if the caller has reposted the post. */
-  reposted: boolean;
-}
-
-export interface Post {
-  id: string;
-  authorId: string;
-  /** Sequence number of the post within the tenant. Feeds are ordered by it. */
-  sequence: number;
-  visibility: "public" | "followers" | Word;
-  text: string;
-  media: string[];
-  createdAt: string;
-  likeCount: number;
-  repostCount: number;
-}
-
-export interface CreatePostBody {
-  authorId?: string | null;
-  visibility?: "public" | "followers" | Word | null;
-  /** At most 4000 bytes. Must not be blank unless the post has media. */
-  text?: string | null;
-  /** URLs of pictures and videos. The service does not fetch them. */
-  media?: string[] | null;
-}
-
-export interface Engagement {
-  postId: string;
-  likeCount: number;
-  repostCount: number;
-  liked: boolean;
-  reposted: boolean;
-}
-
-export interface Feed {
-  items: PostView[];
-  next: string | null;
-  /** Sequence number of the newest post of the tenant. */
-  newest: number;
-  /** Number of new posts by others. Present only with `since`. */
-  newCount?: number;
-  /** True if the number of new posts exceeds `newCount`. */
-  newCountIsMore?: boolean;
-}
-
-export interface UserProfile {
-  userId: string;
-  followerCount: number;
-  followingCount: number;
-  postCount: number;
-  /** True if the caller follows the user. */
-  followed: boolean;
-  /** True if the user follows the caller. */
-  followsYou: boolean;
-}
-
-export interface Erasure {
-  userId: string;
-  state: ErasureState;
-  requestedAt: string;
-  doneAt: string | null;
-}
-
-export type ErasureState = "pending" | "done" | Word;
-
-export interface Following {
-  followerId: string;
-  authorId: string;
-  followedAt: string;
-}
-
-export interface Followed {
-  followerId: string;
-  authorId: string;
-  followedAt: string;
-  followerCount: number;
-}
-
-export interface Me {
-  identity: string;
-  userId: string;
-  tenant: string;
-  role: string;
-  isService: boolean;
-  tier: string | null;
-  scope: string[];
-  omittedKeys: number;
-  /** Keys in the token. Present only if the scope differs because of memberships. */
-  claims?: string[];
-  /** What a backend may do. Present only if its key or its token limits it. */
-  capabilities?: ("notify" | "publish" | "rows" | "read" | "erase" | "manage" | Word)[];
-  tokenId: string | null;
-  sessionId: string | null;
-  issuedAt: string | null;
-  /** The end of 9999 for a service key, which does not expire. */
-  expiresAt: string;
-}
-
-export interface Config {
-  conversations: ConfigConversations;
-  userRequests: ConfigUserRequests;
-  /** Push messages to devices. */
-  push: ConfigPush;
-  stream: ConfigStream;
-  /** Limits of one stream's subscriptions and filters. Exceeding one is 422. */
-  subscriptions: ConfigSubscriptions;
-  /** How the service collects stale query keys before it sends them. */
-  invalidations: ConfigInvalidations;
-  /** Limits of a delivery of table changes. */
-  changes: ConfigChanges;
-  /** Limits of the events that an app publishes. */
-  publish: ConfigPublish;
-  dj: ConfigDj;
-  leaderboards: ConfigLeaderboards;
-  posts: ConfigPosts;
-  polling: ConfigPolling;
-  rateLimit: ConfigRateLimit;
-  requests: ConfigRequests;
-}
-
-export interface ConfigConversations {
-  membersMax: number;
-  conversationsOfUserMax: number;
-  textBytesMax: number;
-  /** Maximum number of messages that one step back of the read position can mark as unread. */
-  rewindMax: number;
-  previewCharactersMax: number;
-}
-
-export interface ConfigUserRequests {
-  /** Maximum number of open requests per requester. */
-  openMax: number;
-  /** Maximum number of requests that one PATCH marks as seen. */
-  seenAtOnceMax: number;
-}
-
-/** Push messages to devices. */
-export interface ConfigPush {
-  /** Whether devices can be registered. */
-  enabled: boolean;
-  /** The platforms that are set up. */
-  platforms: PushPlatform[];
-  /** The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push. */
-  webPushKey: string | null;
-}
-
-export interface ConfigStream {
-  heartbeatSeconds: number;
-  retryMilliseconds: number;
-  resumableHours: number;
-  topicsMax: number;
-  perUserMax: number;
-}
-
-/** Limits of one stream's subscriptions and filters. Exceeding one is 422. */
-export interface ConfigSubscriptions {
-  perStreamMax: number;
-  requestBytesMax: number;
-  idBytesMax: number;
-  selectedColumnsMax: number;
-  filterBytesMax: number;
-  conditionsMax: number;
-  /** Maximum number of values in one `in`. Split longer lists over several subscriptions. */
-  valuesMax: number;
-  valueBytesMax: number;
-  /** Bytes of a number or a time in a filter. */
-  numberBytesMax: number;
-  valuesPerStreamMax: number;
-  /** Maximum number of conditions such as `like.%word%`. */
-  searchesPerStreamMax: number;
-  /** Maximum number of characters between two `%` of a pattern. */
-  patternRunMax: number;
-}
-
-/** How the service collects stale query keys before it sends them. */
-export interface ConfigInvalidations {
-  /** Length of the window for tables that do not declare their own. */
-  windowMilliseconds: number;
-  /** Maximum number of stale keys per window. Beyond it, the stream receives `stream:resync`. */
-  keysPerStreamMax: number;
-  /** Maximum number of causes per event. Beyond it, `causesComplete` is false. */
-  causesPerEventMax: number;
-}
-
-/** Limits of a delivery of table changes. */
-export interface ConfigChanges {
-  bodyBytesMax: number;
-  itemsMax: number;
-  itemBytesMax: number;
-  duplicatesKnownSeconds: number;
-  /** Number of declared tables. Their names are not public. */
-  tables: number;
-}
-
-/** Limits of the events that an app publishes. */
-export interface ConfigPublish {
-  eventsMax: number;
-  dataBytesMax: number;
-  keysMax: number;
-}
-
-export interface ConfigDj {
-  tracksMax: number;
-  tracksPerUserMax: number;
-  /** Maximum number of vote updates per shop. Further votes are combined into one update a second. */
-  updatesPerSecondMax: number;
-  /** Seconds for which a confirmed presence is valid. */
-  presenceSeconds: number;
-  /** Seconds for which a shop displays a code. */
-  codeSeconds: number;
-}
-
-export interface ConfigLeaderboards {
-  entriesMax: number;
-  topDefault: number;
-  topMax: number;
-  /** Number of entries on each side of the caller. */
-  aroundDefault: number;
-  aroundMax: number;
-  /** Number of lines that subscribers of a leaderboard receive live. */
-  watchedTop: number;
-  /** Seconds between two updates of a leaderboard. */
-  updateSeconds: number;
-}
-
-export interface ConfigPosts {
-  textBytesMax: number;
-  mediaMax: number;
-  /** Maximum length of one media URL. */
-  mediaBytesMax: number;
-  /** Maximum number of authors that a user can follow. */
-  followedMax: number;
-  /** Maximum value of `newCount`. If there are more, `newCountIsMore` is true. */
-  newCountMax: number;
-  pageMax: number;
-  /** Minimum seconds between two engagement updates of a post. */
-  tellingSeconds: number;
-}
-
-export interface ConfigPolling {
-  connectedSeconds: number;
-  disconnectedSeconds: number;
-  tabSwitchStaleSeconds: number;
-}
-
-export interface ConfigRateLimit {
-  requests: number;
-  windowSeconds: number;
-}
-
-export interface ConfigRequests {
-  bodyBytesMax: number;
-  idempotencyKeySeconds: number;
 }
 
 export interface ExplainBody {
@@ -1269,39 +1272,6 @@ export interface NotificationRemoved {
   ids: string[];
 }
 
-export interface MessageCreated {
-  conversationId: string;
-  message: Message;
-  preview: string;
-  /** New sort key of the conversation in the list. */
-  order: string;
-  /** Unread messages of the receiver in this conversation. */
-  unread: number;
-  badges: Badges;
-}
-
-/** `unread` and `badges` are present only if they changed. */
-export interface MessageDeleted {
-  conversationId: string;
-  messageId: string;
-  sequence: number;
-  unread?: number;
-  badges?: Badges;
-}
-
-/** The conversation is new, or its title or members changed. */
-export interface ConversationUpdated {
-  conversation: ConversationSummary;
-  joined: string[];
-  left: string[];
-}
-
-/** The user is no longer a member. `badges` is present only if it changed. */
-export interface ConversationRemoved {
-  conversationId: string;
-  badges?: Badges;
-}
-
 export interface StreamReady {
   streamId: string;
   userId: string;
@@ -1368,6 +1338,87 @@ export interface TableChange {
   commitTimestamp: string | null;
 }
 
+export interface MessageCreated {
+  conversationId: string;
+  message: Message;
+  preview: string;
+  /** New sort key of the conversation in the list. */
+  order: string;
+  /** Unread messages of the receiver in this conversation. */
+  unread: number;
+  badges: Badges;
+}
+
+/** `unread` and `badges` are present only if they changed. */
+export interface MessageDeleted {
+  conversationId: string;
+  messageId: string;
+  sequence: number;
+  unread?: number;
+  badges?: Badges;
+}
+
+/** The conversation is new, or its title or members changed. */
+export interface ConversationUpdated {
+  conversation: ConversationSummary;
+  joined: string[];
+  left: string[];
+}
+
+/** The user is no longer a member. `badges` is present only if it changed. */
+export interface ConversationRemoved {
+  conversationId: string;
+  badges?: Badges;
+}
+
+export interface EngagementUpdate {
+  postIds: string[];
+  /** Counts by record id, with the names that the table declares. */
+  updates: { [name: string]: { [name: string]: unknown } };
+}
+
+/**
+ * Sent to the followers of the author that are connected at that moment, and to the author's other devices.
+ * `postId`, `barberId` and `timestamp` repeat `id`, `authorId` and `createdAt` for apps that use those names.
+ * `barberId` is absent if the author is neither a barber nor a shop's staff.
+ */
+export interface FeedNewPost {
+  id: string;
+  authorId: string;
+  /** Sequence number of the post within the tenant. Feeds are ordered by it. */
+  sequence: number;
+  visibility: "public" | "followers" | Word;
+  text: string;
+  media: string[];
+  createdAt: string;
+  likeCount: number;
+  repostCount: number;
+  type: "new_post";
+  postId: string;
+  barberId?: string;
+  timestamp: string;
+}
+
+export interface FeedPostRemoved {
+  postId: string;
+}
+
+/** Sent to the follower's own streams. From then on, they receive or no longer receive the author's posts. */
+export interface FollowChanged {
+  authorId: string;
+  followerId: string;
+  followed: boolean;
+}
+
+export interface BookingStatusChange {
+  bookingId: string;
+  status: BookingStatus;
+  previousStatus: BookingStatus | null;
+  version: number;
+  epoch: string;
+  estimatedCompletion: string | null;
+}
+
 /**
  * Sent at most 20 times a second per shop. Votes beyond that rate are combined: the current state follows once a
  * second. Clients derive the positions of the other tracks from the scores.
@@ -1418,15 +1469,6 @@ export interface TrackRemoved {
   reason: "played" | "removed" | Word;
   version: number;
   epoch: string;
-}
-
-export interface BookingStatusChange {
-  bookingId: string;
-  status: BookingStatus;
-  previousStatus: BookingStatus | null;
-  version: number;
-  epoch: string;
-  estimatedCompletion: string | null;
 }
 
 /**
@@ -1489,45 +1531,6 @@ export interface LeaderboardChangeMoved {
   position: number;
 }
 
-export interface EngagementUpdate {
-  postIds: string[];
-  /** Counts by record id, with the names that the table declares. */
-  updates: { [name: string]: { [name: string]: unknown } };
-}
-
-/**
- * Sent to the followers of the author that are connected at that moment, and to the author's other devices.
- * `postId`, `barberId` and `timestamp` repeat `id`, `authorId` and `createdAt` for apps that use those names.
- * `barberId` is absent if the author is neither a barber nor a shop's staff.
- */
-export interface FeedNewPost {
-  id: string;
-  authorId: string;
-  /** Sequence number of the post within the tenant. Feeds are ordered by it. */
-  sequence: number;
-  visibility: "public" | "followers" | Word;
-  text: string;
-  media: string[];
-  createdAt: string;
-  likeCount: number;
-  repostCount: number;
-  type: "new_post";
-  postId: string;
-  barberId?: string;
-  timestamp: string;
-}
-
-export interface FeedPostRemoved {
-  postId: string;
-}
-
-/** Sent to the follower's own streams. From then on, they receive or no longer receive the author's posts. */
-export interface FollowChanged {
-  authorId: string;
-  followerId: string;
-  followed: boolean;
-}
-
 /** What a refusal says (RFC 9457). */
 export interface Problem {
   type: string;
@@ -1560,7 +1563,7 @@ export type ProblemCode =
   | "changes.too_many" | "conversation.direct" | "conversation.full" | "conversation.id_taken"
   | "conversation.not_yours" | "conversation.too_many" | "device.too_many" | "dj.not_active" | "dj.not_present"
   | "dj.playing" | "dj.queue_full" | "dj.too_many_tracks" | "erasure.closing" | "erasure.too_many" | "event_budget"
-  | "explain.token_pending" | "follow.self" | "follow.too_many" | "idempotency.key_reused"
+  | "explain.token_pending" | "feature.off" | "follow.self" | "follow.too_many" | "idempotency.key_reused"
   | "idempotency.malformed_key" | "idempotency.missing_key" | "insufficient_scope" | "internal" | "invalid_token"
   | "invalid_token.expired" | "invalid_token.not_ours" | "invalid_token.not_yet_valid" | "invalid_token.revoked"
   | "keys.unavailable" | "message.id_taken" | "message.not_yours" | "not_found" | "not_permitted" | "not_ready"
@@ -1583,6 +1586,13 @@ export interface Events {
   "notification:updated": NotificationUpdated;
   "notification:removed": NotificationRemoved;
   "preferences:update": Preferences;
+  "stream:ready": StreamReady;
+  "stream:resync": StreamResync;
+  "stream:scope": StreamScope;
+  "stream:expiring": StreamExpiring;
+  "stream:closing": StreamClosing;
+  "query:invalidate": QueryInvalidate;
+  "table:change": TableChange;
   "message:created": MessageCreated;
   "message:deleted": MessageDeleted;
   "conversation:read": ReadPosition;
@@ -1591,25 +1601,18 @@ export interface Events {
   "request:created": UserRequest;
   "request:updated": UserRequest;
   "request:removed": UserRequest;
-  "stream:ready": StreamReady;
-  "stream:resync": StreamResync;
-  "stream:scope": StreamScope;
-  "stream:expiring": StreamExpiring;
-  "stream:closing": StreamClosing;
-  "query:invalidate": QueryInvalidate;
-  "table:change": TableChange;
+  "engagement_update": EngagementUpdate;
+  "feed:new_post": FeedNewPost;
+  "feed:post_removed": FeedPostRemoved;
+  "follow:changed": FollowChanged;
   "queue:update": QueueStatus;
+  "booking:status_change": BookingStatusChange;
   "dj:session": DJSession;
   "dj:queue_update": DjQueueUpdate;
   "track:added": TrackAdded;
   "track:playing": TrackPlaying;
   "track:removed": TrackRemoved;
-  "booking:status_change": BookingStatusChange;
   "leaderboard:update": LeaderboardUpdate;
-  "engagement_update": EngagementUpdate;
-  "feed:new_post": FeedNewPost;
-  "feed:post_removed": FeedPostRemoved;
-  "follow:changed": FollowChanged;
 }
 
 /**
@@ -1681,6 +1684,133 @@ export interface Operations {
     body: undefined;
     status: 200;
     answer: BadgesAfter;
+  };
+  /** Create a stream ticket */
+  "POST /v1/stream-tickets": {
+    query: {};
+    body: CreateStreamTicketBody | undefined;
+    status: 201;
+    answer: StreamTicket;
+  };
+  /** Get a stream */
+  "GET /v1/streams/{id}": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: StreamState;
+  };
+  /** Get a stream's subscriptions */
+  "GET /v1/streams/{id}/subscriptions": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Subscriptions;
+  };
+  /** Replace a stream's subscriptions */
+  "PUT /v1/streams/{id}/subscriptions": {
+    query: {};
+    body: ReplaceSubscriptionsBody;
+    status: 200;
+    answer: Subscriptions;
+  };
+  /** Renew a stream's token */
+  "PUT /v1/streams/{id}/token": {
+    query: {};
+    body: RenewStreamTokenBody;
+    status: 200;
+    answer: TokenExpiry;
+  };
+  /** Revoke tokens */
+  "POST /v1/revocations": {
+    query: {};
+    body: RevokeBody;
+    status: 201;
+    answer: Revocation;
+  };
+  /** Lift a revocation */
+  "DELETE /v1/revocations": {
+    query: { tokenId?: string; sessionId?: string; userId?: string };
+    body: undefined;
+    status: 204;
+    answer: undefined;
+  };
+  /** Publish events */
+  "POST /v1/publish": {
+    query: {};
+    body: OwnEvent | OwnEvent[];
+    status: 202;
+    answer: Published;
+  };
+  /** Submit table changes */
+  "POST /v1/changes": {
+    query: { format?: TakeChangesFormat };
+    body: unknown;
+    status: 202;
+    answer: ChangeResult;
+  };
+  /** List devices */
+  "GET /v1/devices": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: PushDevices;
+  };
+  /** Get a device */
+  "GET /v1/devices/{id}": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: PushDevice;
+  };
+  /** Register a device */
+  "PUT /v1/devices/{id}": {
+    query: {};
+    body: PushDeviceDraft;
+    status: 200 | 201;
+    answer: PushDevice;
+  };
+  /** Remove a device */
+  "DELETE /v1/devices/{id}": {
+    query: {};
+    body: undefined;
+    status: 204;
+    answer: undefined;
+  };
+  /** Send a test message to a device */
+  "POST /v1/devices/{id}/test": {
+    query: {};
+    body: undefined;
+    status: 202;
+    answer: PushDevice;
+  };
+  /** Get the caller's identity */
+  "GET /v1/me": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Me;
+  };
+  /** Get client configuration */
+  "GET /v1/config": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Config;
+  };
+  /** List audit entries */
+  "GET /v1/audit": {
+    query: {
+      actor?: string;
+      target?: string;
+      action?: string;
+      from?: string;
+      to?: string;
+      limit?: number;
+      cursor?: string;
+    };
+    body: undefined;
+    status: 200;
+    answer: Page<AuditEntry>;
   };
   /** List conversations */
   "GET /v1/conversations": {
@@ -1800,372 +1930,6 @@ export interface Operations {
     status: 200;
     answer: BadgesAfter;
   };
-  /** List devices */
-  "GET /v1/devices": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: PushDevices;
-  };
-  /** Get a device */
-  "GET /v1/devices/{id}": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: PushDevice;
-  };
-  /** Register a device */
-  "PUT /v1/devices/{id}": {
-    query: {};
-    body: PushDeviceDraft;
-    status: 200 | 201;
-    answer: PushDevice;
-  };
-  /** Remove a device */
-  "DELETE /v1/devices/{id}": {
-    query: {};
-    body: undefined;
-    status: 204;
-    answer: undefined;
-  };
-  /** Send a test message to a device */
-  "POST /v1/devices/{id}/test": {
-    query: {};
-    body: undefined;
-    status: 202;
-    answer: PushDevice;
-  };
-  /** Create a stream ticket */
-  "POST /v1/stream-tickets": {
-    query: {};
-    body: CreateStreamTicketBody | undefined;
-    status: 201;
-    answer: StreamTicket;
-  };
-  /** Get a stream */
-  "GET /v1/streams/{id}": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: StreamState;
-  };
-  /** Get a stream's subscriptions */
-  "GET /v1/streams/{id}/subscriptions": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: Subscriptions;
-  };
-  /** Replace a stream's subscriptions */
-  "PUT /v1/streams/{id}/subscriptions": {
-    query: {};
-    body: ReplaceSubscriptionsBody;
-    status: 200;
-    answer: Subscriptions;
-  };
-  /** Renew a stream's token */
-  "PUT /v1/streams/{id}/token": {
-    query: {};
-    body: RenewStreamTokenBody;
-    status: 200;
-    answer: TokenExpiry;
-  };
-  /** Revoke tokens */
-  "POST /v1/revocations": {
-    query: {};
-    body: RevokeBody;
-    status: 201;
-    answer: Revocation;
-  };
-  /** Lift a revocation */
-  "DELETE /v1/revocations": {
-    query: { tokenId?: string; sessionId?: string; userId?: string };
-    body: undefined;
-    status: 204;
-    answer: undefined;
-  };
-  /** Submit table changes */
-  "POST /v1/changes": {
-    query: { format?: TakeChangesFormat };
-    body: unknown;
-    status: 202;
-    answer: ChangeResult;
-  };
-  /** Publish events */
-  "POST /v1/publish": {
-    query: {};
-    body: OwnEvent | OwnEvent[];
-    status: 202;
-    answer: Published;
-  };
-  /** List audit entries */
-  "GET /v1/audit": {
-    query: {
-      actor?: string;
-      target?: string;
-      action?: string;
-      from?: string;
-      to?: string;
-      limit?: number;
-      cursor?: string;
-    };
-    body: undefined;
-    status: 200;
-    answer: Page<AuditEntry>;
-  };
-  /** List shops */
-  "GET /v1/shops": {
-    query: { limit?: number; cursor?: string };
-    body: undefined;
-    status: 200;
-    answer: Page<Shop>;
-  };
-  /** Get a shop */
-  "GET /v1/shops/{id}": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: Shop;
-  };
-  /** Create or replace a shop */
-  "PUT /v1/shops/{id}": {
-    query: {};
-    body: ReplaceShopBody;
-    status: 200 | 201;
-    answer: Shop;
-  };
-  /** List barbers */
-  "GET /v1/shops/{id}/barbers": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: Page<Barber>;
-  };
-  /** Create or update a barber */
-  "PUT /v1/shops/{id}/barbers/{barberId}": {
-    query: {};
-    body: ReplaceBarberBody;
-    status: 200 | 201;
-    answer: Barber;
-  };
-  /** Remove a barber */
-  "DELETE /v1/shops/{id}/barbers/{barberId}": {
-    query: {};
-    body: undefined;
-    status: 204;
-    answer: undefined;
-  };
-  /** Get the queue status */
-  "GET /v1/shops/{id}/queue": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: QueueStatus;
-  };
-  /** List queue entries */
-  "GET /v1/shops/{id}/queue/entries": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: Page<QueueEntry>;
-  };
-  /** Add a walk-in customer */
-  "POST /v1/shops/{id}/queue/entries": {
-    query: {};
-    body: AddWalkInBody;
-    status: 201;
-    answer: Booking;
-  };
-  /** Get queue estimate accuracy */
-  "GET /v1/shops/{id}/queue/accuracy": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: QueueAccuracy;
-  };
-  /** Get the presence rule */
-  "GET /v1/shops/{id}/presence": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: PresenceRule;
-  };
-  /** Replace the presence rule */
-  "PUT /v1/shops/{id}/presence": {
-    query: {};
-    body: ReplacePresenceRuleBody;
-    status: 200;
-    answer: PresenceRule;
-  };
-  /** Get the presence code */
-  "GET /v1/shops/{id}/presence/code": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: PresenceCode;
-  };
-  /** Get the caller's presence */
-  "GET /v1/shops/{id}/presence/me": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: Presence;
-  };
-  /** Confirm the caller's presence */
-  "PUT /v1/shops/{id}/presence/me": {
-    query: {};
-    body: ShowPresenceBody | undefined;
-    status: 200;
-    answer: Presence;
-  };
-  /** End the caller's presence */
-  "DELETE /v1/shops/{id}/presence/me": {
-    query: {};
-    body: undefined;
-    status: 204;
-    answer: undefined;
-  };
-  /** Get the DJ session */
-  "GET /v1/shops/{id}/dj": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: DJSession;
-  };
-  /** Start or end the DJ session */
-  "PUT /v1/shops/{id}/dj": {
-    query: {};
-    body: ReplaceDJSessionBody;
-    status: 200;
-    answer: DJSession;
-  };
-  /** Play the next track */
-  "POST /v1/shops/{id}/dj/current-track": {
-    query: {};
-    body: PlayNextTrackBody | undefined;
-    status: 200;
-    answer: DJSession;
-  };
-  /** Play a queued track */
-  "PUT /v1/shops/{id}/dj/current-track": {
-    query: {};
-    body: PlayTrackBody;
-    status: 200;
-    answer: DJSession;
-  };
-  /** Add a track to the queue */
-  "POST /v1/shops/{id}/dj/tracks": {
-    query: {};
-    body: AddTrackBody;
-    status: 200 | 201;
-    answer: DJItemAnswer;
-  };
-  /** Remove a track from the queue */
-  "DELETE /v1/shops/{id}/dj/tracks/{trackId}": {
-    query: {};
-    body: undefined;
-    status: 204;
-    answer: undefined;
-  };
-  /** Vote on a track */
-  "PUT /v1/shops/{id}/dj/tracks/{trackId}/vote": {
-    query: {};
-    body: VoteOnTrackBody;
-    status: 200;
-    answer: DJItemAnswer;
-  };
-  /** List bookings */
-  "GET /v1/bookings": {
-    query: {
-      shopId?: string;
-      status?: BookingStatus;
-      barberId?: string;
-      userId?: string;
-      day?: string;
-      limit?: number;
-      cursor?: string;
-    };
-    body: undefined;
-    status: 200;
-    answer: Page<Booking>;
-  };
-  /** Create a booking */
-  "POST /v1/bookings": {
-    query: {};
-    body: CreateBookingBody;
-    status: 201;
-    answer: Booking;
-  };
-  /** Get a booking */
-  "GET /v1/bookings/{id}": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: Booking;
-  };
-  /** Update a booking */
-  "PATCH /v1/bookings/{id}": {
-    query: {};
-    body: ChangeBookingBody;
-    status: 200;
-    answer: Booking;
-  };
-  /** Get a booking's history */
-  "GET /v1/bookings/{id}/history": {
-    query: { limit?: number; cursor?: string };
-    body: undefined;
-    status: 200;
-    answer: Page<BookingHistoryEntry>;
-  };
-  /** List challenges */
-  "GET /v1/challenges": {
-    query: { limit?: number; cursor?: string };
-    body: undefined;
-    status: 200;
-    answer: Page<Challenge>;
-  };
-  /** Get a challenge */
-  "GET /v1/challenges/{id}": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: Challenge;
-  };
-  /** Create or replace a challenge */
-  "PUT /v1/challenges/{id}": {
-    query: {};
-    body: ReplaceChallengeBody;
-    status: 200 | 201;
-    answer: Challenge;
-  };
-  /** Delete a challenge */
-  "DELETE /v1/challenges/{id}": {
-    query: {};
-    body: undefined;
-    status: 204;
-    answer: undefined;
-  };
-  /** Add a score */
-  "POST /v1/challenges/{id}/scores": {
-    query: {};
-    body: AddScoreBody;
-    status: 200;
-    answer: AddedScore;
-  };
-  /** Withdraw a score */
-  "DELETE /v1/challenges/{id}/scores/{userId}": {
-    query: {};
-    body: undefined;
-    status: 204;
-    answer: undefined;
-  };
-  /** Get a leaderboard */
-  "GET /v1/challenges/{id}/leaderboard": {
-    query: { limit?: number; around?: GetLeaderboardAround };
-    body: undefined;
-    status: 200;
-    answer: Leaderboard;
-  };
   /** List posts */
   "GET /v1/posts": {
     query: { authorId?: string; limit?: number; cursor?: string };
@@ -2278,19 +2042,258 @@ export interface Operations {
     status: 204;
     answer: undefined;
   };
-  /** Get the caller's identity */
-  "GET /v1/me": {
-    query: {};
+  /** List shops */
+  "GET /v1/shops": {
+    query: { limit?: number; cursor?: string };
     body: undefined;
     status: 200;
-    answer: Me;
+    answer: Page<Shop>;
   };
-  /** Get client configuration */
-  "GET /v1/config": {
+  /** Get a shop */
+  "GET /v1/shops/{id}": {
     query: {};
     body: undefined;
     status: 200;
-    answer: Config;
+    answer: Shop;
+  };
+  /** Create or replace a shop */
+  "PUT /v1/shops/{id}": {
+    query: {};
+    body: ReplaceShopBody;
+    status: 200 | 201;
+    answer: Shop;
+  };
+  /** List barbers */
+  "GET /v1/shops/{id}/barbers": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Page<Barber>;
+  };
+  /** Create or update a barber */
+  "PUT /v1/shops/{id}/barbers/{barberId}": {
+    query: {};
+    body: ReplaceBarberBody;
+    status: 200 | 201;
+    answer: Barber;
+  };
+  /** Remove a barber */
+  "DELETE /v1/shops/{id}/barbers/{barberId}": {
+    query: {};
+    body: undefined;
+    status: 204;
+    answer: undefined;
+  };
+  /** Get the queue status */
+  "GET /v1/shops/{id}/queue": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: QueueStatus;
+  };
+  /** List queue entries */
+  "GET /v1/shops/{id}/queue/entries": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Page<QueueEntry>;
+  };
+  /** Add a walk-in customer */
+  "POST /v1/shops/{id}/queue/entries": {
+    query: {};
+    body: AddWalkInBody;
+    status: 201;
+    answer: Booking;
+  };
+  /** Get queue estimate accuracy */
+  "GET /v1/shops/{id}/queue/accuracy": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: QueueAccuracy;
+  };
+  /** List bookings */
+  "GET /v1/bookings": {
+    query: {
+      shopId?: string;
+      status?: BookingStatus;
+      barberId?: string;
+      userId?: string;
+      day?: string;
+      limit?: number;
+      cursor?: string;
+    };
+    body: undefined;
+    status: 200;
+    answer: Page<Booking>;
+  };
+  /** Create a booking */
+  "POST /v1/bookings": {
+    query: {};
+    body: CreateBookingBody;
+    status: 201;
+    answer: Booking;
+  };
+  /** Get a booking */
+  "GET /v1/bookings/{id}": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Booking;
+  };
+  /** Update a booking */
+  "PATCH /v1/bookings/{id}": {
+    query: {};
+    body: ChangeBookingBody;
+    status: 200;
+    answer: Booking;
+  };
+  /** Get a booking's history */
+  "GET /v1/bookings/{id}/history": {
+    query: { limit?: number; cursor?: string };
+    body: undefined;
+    status: 200;
+    answer: Page<BookingHistoryEntry>;
+  };
+  /** Get the presence rule */
+  "GET /v1/shops/{id}/presence": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: PresenceRule;
+  };
+  /** Replace the presence rule */
+  "PUT /v1/shops/{id}/presence": {
+    query: {};
+    body: ReplacePresenceRuleBody;
+    status: 200;
+    answer: PresenceRule;
+  };
+  /** Get the presence code */
+  "GET /v1/shops/{id}/presence/code": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: PresenceCode;
+  };
+  /** Get the caller's presence */
+  "GET /v1/shops/{id}/presence/me": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Presence;
+  };
+  /** Confirm the caller's presence */
+  "PUT /v1/shops/{id}/presence/me": {
+    query: {};
+    body: ShowPresenceBody | undefined;
+    status: 200;
+    answer: Presence;
+  };
+  /** End the caller's presence */
+  "DELETE /v1/shops/{id}/presence/me": {
+    query: {};
+    body: undefined;
+    status: 204;
+    answer: undefined;
+  };
+  /** Get the DJ session */
+  "GET /v1/shops/{id}/dj": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: DJSession;
+  };
+  /** Start or end the DJ session */
+  "PUT /v1/shops/{id}/dj": {
+    query: {};
+    body: ReplaceDJSessionBody;
+    status: 200;
+    answer: DJSession;
+  };
+  /** Play the next track */
+  "POST /v1/shops/{id}/dj/current-track": {
+    query: {};
+    body: PlayNextTrackBody | undefined;
+    status: 200;
+    answer: DJSession;
+  };
+  /** Play a queued track */
+  "PUT /v1/shops/{id}/dj/current-track": {
+    query: {};
+    body: PlayTrackBody;
+    status: 200;
+    answer: DJSession;
+  };
+  /** Add a track to the queue */
+  "POST /v1/shops/{id}/dj/tracks": {
+    query: {};
+    body: AddTrackBody;
+    status: 200 | 201;
+    answer: DJItemAnswer;
+  };
+  /** Remove a track from the queue */
+  "DELETE /v1/shops/{id}/dj/tracks/{trackId}": {
+    query: {};
+    body: undefined;
+    status: 204;
+    answer: undefined;
+  };
+  /** Vote on a track */
+  "PUT /v1/shops/{id}/dj/tracks/{trackId}/vote": {
+    query: {};
+    body: VoteOnTrackBody;
+    status: 200;
+    answer: DJItemAnswer;
+  };
+  /** List challenges */
+  "GET /v1/challenges": {
+    query: { limit?: number; cursor?: string };
+    body: undefined;
+    status: 200;
+    answer: Page<Challenge>;
+  };
+  /** Get a challenge */
+  "GET /v1/challenges/{id}": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Challenge;
+  };
+  /** Create or replace a challenge */
+  "PUT /v1/challenges/{id}": {
+    query: {};
+    body: ReplaceChallengeBody;
+    status: 200 | 201;
+    answer: Challenge;
+  };
+  /** Delete a challenge */
+  "DELETE /v1/challenges/{id}": {
+    query: {};
+    body: undefined;
+    status: 204;
+    answer: undefined;
+  };
+  /** Add a score */
+  "POST /v1/challenges/{id}/scores": {
+    query: {};
+    body: AddScoreBody;
+    status: 200;
+    answer: AddedScore;
+  };
+  /** Withdraw a score */
+  "DELETE /v1/challenges/{id}/scores/{userId}": {
+    query: {};
+    body: undefined;
+    status: 204;
+    answer: undefined;
+  };
+  /** Get a leaderboard */
+  "GET /v1/challenges/{id}/leaderboard": {
+    query: { limit?: number; around?: GetLeaderboardAround };
+    body: undefined;
+    status: 200;
+    answer: Leaderboard;
   };
   /** Get the erasure of a user */
   "GET /v1/users/{id}/erasure": {

@@ -110,6 +110,9 @@ extension Bellhop.Problem {
         /// 503: The keys to verify the submitted token are being fetched.
         public static let explainTokenPending = Code(rawValue: "explain.token_pending")
 
+        /// 404: The feature set is off on this server (`BELLHOP_FEATURES`). A topic or table of such a set gets 422.
+        public static let featureOff = Code(rawValue: "feature.off")
+
         /// 409: Users cannot follow themselves.
         public static let followSelf = Code(rawValue: "follow.self")
 

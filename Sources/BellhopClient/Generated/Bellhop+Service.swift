@@ -3,29 +3,6 @@
 import Foundation
 
 extension Bellhop {
-    public struct Erasure: Codable, Sendable, Hashable {
-        public internal(set) var userId: String
-        public internal(set) var state: ErasureState
-        public internal(set) var requestedAt: Date
-        public internal(set) var doneAt: Date?
-
-        public init(userId: String, state: ErasureState, requestedAt: Date, doneAt: Date? = nil) {
-            self.userId = userId
-            self.state = state
-            self.requestedAt = requestedAt
-            self.doneAt = doneAt
-        }
-    }
-
-    public struct ErasureState: Word {
-        public let rawValue: String
-
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        public static let pending = ErasureState(rawValue: "pending")
-        public static let done = ErasureState(rawValue: "done")
-    }
-
     public struct Me: Codable, Sendable, Hashable {
         public internal(set) var identity: String
         public internal(set) var userId: String
@@ -80,95 +57,52 @@ extension Bellhop {
         }
     }
 
+    /// A feature set that is off has no members here.
     public struct Config: Codable, Sendable, Hashable {
-        public internal(set) var conversations: Config.Conversations
-        public internal(set) var userRequests: Config.UserRequests
-        /// Push messages to devices.
-        public internal(set) var push: Config.Push
         public internal(set) var stream: Config.Stream
         /// Limits of one stream's subscriptions and filters. Exceeding one is 422.
         public internal(set) var subscriptions: Config.Subscriptions
         /// How the service collects stale query keys before it sends them.
         public internal(set) var invalidations: Config.Invalidations
         /// Limits of a delivery of table changes.
-        public internal(set) var changes: Config.Changes
+        public internal(set) var changes: Config.Changes?
         /// Limits of the events that an app publishes.
-        public internal(set) var publish: Config.Publish
-        public internal(set) var dj: Config.Dj
-        public internal(set) var leaderboards: Config.Leaderboards
-        public internal(set) var posts: Config.Posts
+        public internal(set) var publish: Config.Publish?
+        /// Push messages to devices.
+        public internal(set) var push: Config.Push
+        /// The feature sets that are on. What belongs to no set is always on.
+        public internal(set) var features: [Config.Feature]
         public internal(set) var polling: Config.Polling
         public internal(set) var rateLimit: Config.RateLimit
         public internal(set) var requests: Config.Requests
+        public internal(set) var conversations: Config.Conversations?
+        public internal(set) var userRequests: Config.UserRequests?
+        public internal(set) var posts: Config.Posts?
+        public internal(set) var dj: Config.Dj?
+        public internal(set) var leaderboards: Config.Leaderboards?
 
         public init(
-            conversations: Config.Conversations, userRequests: Config.UserRequests, push: Config.Push,
             stream: Config.Stream, subscriptions: Config.Subscriptions, invalidations: Config.Invalidations,
-            changes: Config.Changes, publish: Config.Publish, dj: Config.Dj, leaderboards: Config.Leaderboards,
-            posts: Config.Posts, polling: Config.Polling, rateLimit: Config.RateLimit, requests: Config.Requests
+            changes: Config.Changes? = nil, publish: Config.Publish? = nil, push: Config.Push,
+            features: [Config.Feature], polling: Config.Polling, rateLimit: Config.RateLimit, requests: Config.Requests,
+            conversations: Config.Conversations? = nil, userRequests: Config.UserRequests? = nil,
+            posts: Config.Posts? = nil, dj: Config.Dj? = nil, leaderboards: Config.Leaderboards? = nil
         ) {
-            self.conversations = conversations
-            self.userRequests = userRequests
-            self.push = push
             self.stream = stream
             self.subscriptions = subscriptions
             self.invalidations = invalidations
             self.changes = changes
             self.publish = publish
-            self.dj = dj
-            self.leaderboards = leaderboards
-            self.posts = posts
+            self.push = push
+            self.features = features
             self.polling = polling
             self.rateLimit = rateLimit
             self.requests = requests
-        }
-
-        public struct Conversations: Codable, Sendable, Hashable {
-            public internal(set) var membersMax: Int
-            public internal(set) var conversationsOfUserMax: Int
-            public internal(set) var textBytesMax: Int
-            /// Maximum number of messages that one step back of the read position can mark as unread.
-            public internal(set) var rewindMax: Int
-            public internal(set) var previewCharactersMax: Int
-
-            public init(
-                membersMax: Int, conversationsOfUserMax: Int, textBytesMax: Int, rewindMax: Int,
-                previewCharactersMax: Int
-            ) {
-                self.membersMax = membersMax
-                self.conversationsOfUserMax = conversationsOfUserMax
-                self.textBytesMax = textBytesMax
-                self.rewindMax = rewindMax
-                self.previewCharactersMax = previewCharactersMax
-            }
-        }
-
-        public struct UserRequests: Codable, Sendable, Hashable {
-            /// Maximum number of open requests per requester.
-            public internal(set) var openMax: Int
-            /// Maximum number of requests that one PATCH marks as seen.
-            public internal(set) var seenAtOnceMax: Int
-
-            public init(openMax: Int, seenAtOnceMax: Int) {
-                self.openMax = openMax
-                self.seenAtOnceMax = seenAtOnceMax
-            }
-        }
-
-        /// Push messages to devices.
-        public struct Push: Codable, Sendable, Hashable {
-            /// Whether devices can be registered.
-            public internal(set) var enabled: Bool
-            /// The platforms that are set up.
-            public internal(set) var platforms: [PushPlatform]
-            /// The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push.
-            public internal(set) var webPushKey: String?
-
-            public init(enabled: Bool, platforms: [PushPlatform], webPushKey: String? = nil) {
-                self.enabled = enabled
-                self.platforms = platforms
-                self.webPushKey = webPushKey
-            }
+            self.conversations = conversations
+            self.userRequests = userRequests
+            self.posts = posts
+            self.dj = dj
+            self.leaderboards = leaderboards
         }
 
         public struct Stream: Codable, Sendable, Hashable {
@@ -275,6 +209,128 @@ extension Bellhop {
             }
         }
 
+        /// Push messages to devices.
+        public struct Push: Codable, Sendable, Hashable {
+            /// Whether devices can be registered.
+            public internal(set) var enabled: Bool
+            /// The platforms that are set up.
+            public internal(set) var platforms: [PushPlatform]
+            /// The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push.
+            public internal(set) var webPushKey: String?
+
+            public init(enabled: Bool, platforms: [PushPlatform], webPushKey: String? = nil) {
+                self.enabled = enabled
+                self.platforms = platforms
+                self.webPushKey = webPushKey
+            }
+        }
+
+        public struct Feature: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let bell = Feature(rawValue: "bell")
+            public static let chat = Feature(rawValue: "chat")
+            public static let requests = Feature(rawValue: "requests")
+            public static let social = Feature(rawValue: "social")
+            public static let shops = Feature(rawValue: "shops")
+            public static let challenges = Feature(rawValue: "challenges")
+            public static let rows = Feature(rawValue: "rows")
+            public static let publish = Feature(rawValue: "publish")
+        }
+
+        public struct Polling: Codable, Sendable, Hashable {
+            public internal(set) var connectedSeconds: Int
+            public internal(set) var disconnectedSeconds: Int
+            public internal(set) var tabSwitchStaleSeconds: Int
+
+            public init(connectedSeconds: Int, disconnectedSeconds: Int, tabSwitchStaleSeconds: Int) {
+                self.connectedSeconds = connectedSeconds
+                self.disconnectedSeconds = disconnectedSeconds
+                self.tabSwitchStaleSeconds = tabSwitchStaleSeconds
+            }
+        }
+
+        public struct RateLimit: Codable, Sendable, Hashable {
+            public internal(set) var requests: Int
+            public internal(set) var windowSeconds: Int
+
+            public init(requests: Int, windowSeconds: Int) {
+                self.requests = requests
+                self.windowSeconds = windowSeconds
+            }
+        }
+
+        public struct Requests: Codable, Sendable, Hashable {
+            public internal(set) var bodyBytesMax: Int
+            public internal(set) var idempotencyKeySeconds: Int
+
+            public init(bodyBytesMax: Int, idempotencyKeySeconds: Int) {
+                self.bodyBytesMax = bodyBytesMax
+                self.idempotencyKeySeconds = idempotencyKeySeconds
+            }
+        }
+
+        public struct Conversations: Codable, Sendable, Hashable {
+            public internal(set) var membersMax: Int
+            public internal(set) var conversationsOfUserMax: Int
+            public internal(set) var textBytesMax: Int
+            /// Maximum number of messages that one step back of the read position can mark as unread.
+            public internal(set) var rewindMax: Int
+            public internal(set) var previewCharactersMax: Int
+
+            public init(
+                membersMax: Int, conversationsOfUserMax: Int, textBytesMax: Int, rewindMax: Int,
+                previewCharactersMax: Int
+            ) {
+                self.membersMax = membersMax
+                self.conversationsOfUserMax = conversationsOfUserMax
+                self.textBytesMax = textBytesMax
+                self.rewindMax = rewindMax
+                self.previewCharactersMax = previewCharactersMax
+            }
+        }
+
+        public struct UserRequests: Codable, Sendable, Hashable {
+            /// Maximum number of open requests per requester.
+            public internal(set) var openMax: Int
+            /// Maximum number of requests that one PATCH marks as seen.
+            public internal(set) var seenAtOnceMax: Int
+
+            public init(openMax: Int, seenAtOnceMax: Int) {
+                self.openMax = openMax
+                self.seenAtOnceMax = seenAtOnceMax
+            }
+        }
+
+        public struct Posts: Codable, Sendable, Hashable {
+            public internal(set) var textBytesMax: Int
+            public internal(set) var mediaMax: Int
+            /// Maximum length of one media URL.
+            public internal(set) var mediaBytesMax: Int
+            /// Maximum number of authors that a user can follow.
+            public internal(set) var followedMax: Int
+            /// Maximum value of `newCount`. If there are more, `newCountIsMore` is true.
+            public internal(set) var newCountMax: Int
+            public internal(set) var pageMax: Int
+            /// Minimum seconds between two engagement updates of a post.
+            public internal(set) var tellingSeconds: Int
+
+            public init(
+                textBytesMax: Int, mediaMax: Int, mediaBytesMax: Int, followedMax: Int, newCountMax: Int, pageMax: Int,
+                tellingSeconds: Int
+            ) {
+                self.textBytesMax = textBytesMax
+                self.mediaMax = mediaMax
+                self.mediaBytesMax = mediaBytesMax
+                self.followedMax = followedMax
+                self.newCountMax = newCountMax
+                self.pageMax = pageMax
+                self.tellingSeconds = tellingSeconds
+            }
+        }
+
         public struct Dj: Codable, Sendable, Hashable {
             public internal(set) var tracksMax: Int
             public internal(set) var tracksPerUserMax: Int
@@ -321,65 +377,29 @@ extension Bellhop {
                 self.updateSeconds = updateSeconds
             }
         }
+    }
 
-        public struct Posts: Codable, Sendable, Hashable {
-            public internal(set) var textBytesMax: Int
-            public internal(set) var mediaMax: Int
-            /// Maximum length of one media URL.
-            public internal(set) var mediaBytesMax: Int
-            /// Maximum number of authors that a user can follow.
-            public internal(set) var followedMax: Int
-            /// Maximum value of `newCount`. If there are more, `newCountIsMore` is true.
-            public internal(set) var newCountMax: Int
-            public internal(set) var pageMax: Int
-            /// Minimum seconds between two engagement updates of a post.
-            public internal(set) var tellingSeconds: Int
+    public struct Erasure: Codable, Sendable, Hashable {
+        public internal(set) var userId: String
+        public internal(set) var state: ErasureState
+        public internal(set) var requestedAt: Date
+        public internal(set) var doneAt: Date?
 
-            public init(
-                textBytesMax: Int, mediaMax: Int, mediaBytesMax: Int, followedMax: Int, newCountMax: Int, pageMax: Int,
-                tellingSeconds: Int
-            ) {
-                self.textBytesMax = textBytesMax
-                self.mediaMax = mediaMax
-                self.mediaBytesMax = mediaBytesMax
-                self.followedMax = followedMax
-                self.newCountMax = newCountMax
-                self.pageMax = pageMax
-                self.tellingSeconds = tellingSeconds
-            }
+        public init(userId: String, state: ErasureState, requestedAt: Date, doneAt: Date? = nil) {
+            self.userId = userId
+            self.state = state
+            self.requestedAt = requestedAt
+            self.doneAt = doneAt
         }
+    }
 
-        public struct Polling: Codable, Sendable, Hashable {
-            public internal(set) var connectedSeconds: Int
-            public internal(set) var disconnectedSeconds: Int
-            public internal(set) var tabSwitchStaleSeconds: Int
+    public struct ErasureState: Word {
+        public let rawValue: String
 
-            public init(connectedSeconds: Int, disconnectedSeconds: Int, tabSwitchStaleSeconds: Int) {
-                self.connectedSeconds = connectedSeconds
-                self.disconnectedSeconds = disconnectedSeconds
-                self.tabSwitchStaleSeconds = tabSwitchStaleSeconds
-            }
-        }
+        public init(rawValue: String) { self.rawValue = rawValue }
 
-        public struct RateLimit: Codable, Sendable, Hashable {
-            public internal(set) var requests: Int
-            public internal(set) var windowSeconds: Int
-
-            public init(requests: Int, windowSeconds: Int) {
-                self.requests = requests
-                self.windowSeconds = windowSeconds
-            }
-        }
-
-        public struct Requests: Codable, Sendable, Hashable {
-            public internal(set) var bodyBytesMax: Int
-            public internal(set) var idempotencyKeySeconds: Int
-
-            public init(bodyBytesMax: Int, idempotencyKeySeconds: Int) {
-                self.bodyBytesMax = bodyBytesMax
-                self.idempotencyKeySeconds = idempotencyKeySeconds
-            }
-        }
+        public static let pending = ErasureState(rawValue: "pending")
+        public static let done = ErasureState(rawValue: "done")
     }
 
     public struct WebhookState: Codable, Sendable, Hashable {

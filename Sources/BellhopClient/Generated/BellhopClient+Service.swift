@@ -1,25 +1,6 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// Erase a user
-    ///
-    /// Requires a service token or the role `admin`. Erases everything that the tenant stores about the user, in many
-    /// small steps (Docs/privacy.md). The user's streams close at once, and tokens that were issued before are refused.
-    /// Clocks may differ, so tokens that were issued up to 31 seconds after the call are refused too, also if the
-    /// erasure is `done` earlier: a new user with the id then has to wait, and needs a token that is issued later.
-    /// Messages keep their place without text and sender; the user's bookings stay without name and note. Other users'
-    /// counts stay exact. While an erasure is pending, a further call begins it again, and refuses the tokens that were
-    /// issued meanwhile. In the last seconds of an erasure, requests that name the user fail with 503
-    /// `erasure.closing`. A tenant may have 100 erasures that are not done (429 `erasure.too_many`). The answer is not
-    /// stored for an `Idempotency-Key`.
-    ///
-    /// `DELETE /v1/users/{id}`
-    @discardableResult
-    public func eraseUser(id: String) async throws -> Bellhop.Answer<Bellhop.Erasure> {
-        let call = try Bellhop.Call("DELETE", "/v1/users/{id}", ["id": id])
-        return try await answer(call)
-    }
-
     /// Get the caller's identity
     ///
     /// Returns the caller's token as the service reads it.
@@ -54,6 +35,25 @@ extension BellhopClient {
         var call = try Bellhop.Call("GET", "/v1/config")
         try call.header("If-None-Match", ifNoneMatch)
         return try await answerUnlessCurrent(call)
+    }
+
+    /// Erase a user
+    ///
+    /// Requires a service token or the role `admin`. Erases everything that the tenant stores about the user, in many
+    /// small steps (Docs/privacy.md). The user's streams close at once, and tokens that were issued before are refused.
+    /// Clocks may differ, so tokens that were issued up to 31 seconds after the call are refused too, also if the
+    /// erasure is `done` earlier: a new user with the id then has to wait, and needs a token that is issued later.
+    /// Messages keep their place without text and sender; the user's bookings stay without name and note. Other users'
+    /// counts stay exact. While an erasure is pending, a further call begins it again, and refuses the tokens that were
+    /// issued meanwhile. In the last seconds of an erasure, requests that name the user fail with 503
+    /// `erasure.closing`. A tenant may have 100 erasures that are not done (429 `erasure.too_many`). The answer is not
+    /// stored for an `Idempotency-Key`.
+    ///
+    /// `DELETE /v1/users/{id}`
+    @discardableResult
+    public func eraseUser(id: String) async throws -> Bellhop.Answer<Bellhop.Erasure> {
+        let call = try Bellhop.Call("DELETE", "/v1/users/{id}", ["id": id])
+        return try await answer(call)
     }
 
     /// Get the erasure of a user

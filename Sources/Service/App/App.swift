@@ -94,7 +94,7 @@ public final class App: Sendable {
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
             workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
         let parts = start.dependencies(report, intake, pipeline, streams, requests: replicas ?? directory)
-        let features = Catalog.features(servedBy: parts)
+        let features = Catalog.features(on: settings.features, servedBy: parts)
         let http = HTTPMetrics(metrics)
         (server, metricsServer) = try patience.attempt {
             try ServiceRoutes.servers(dispatcher, features, streams, metrics: http, shards: shards)
@@ -150,11 +150,26 @@ public final class App: Sendable {
                 "host": "\(settings.host)", "port": .stringConvertible(port), "database": "\(settings.database)",
             ])
         logWhoseTokens()
+        logFeatures()
         if let metricsPort, let host = settings.metricsListen?.host {
             logger.info(
                 "The metrics have an address of their own.",
                 metadata: ["host": "\(host)", "port": .stringConvertible(metricsPort)])
         }
+    }
+
+    /// Says which feature sets are on. An address of another set answers 404.
+    private func logFeatures() {
+        func names(where isListed: (FeatureSet) -> Bool) -> String {
+            let names = FeatureSet.allCases.filter(isListed).map(\.rawValue)
+            return names.isEmpty ? "none" : names.joined(separator: ",")
+        }
+        logger.info(
+            "Feature sets are on.",
+            metadata: [
+                "on": "\(names(where: settings.features.contains))",
+                "off": "\(names { !settings.features.contains($0) })",
+            ])
     }
 
     /// Says whose tokens are accepted, and what a role in them may do: a wrong setting gives others' administrators rights.

@@ -1,5 +1,6 @@
 import Configuration
 import Database
+import MicroHTTP
 import Rows
 import Visibility
 
@@ -7,8 +8,12 @@ import Visibility
 enum Catalog {
     /// Returns the features.
     ///
-    /// - Parameter dependencies: Nil lists the features without serving them.
-    static func features(servedBy dependencies: Dependencies? = nil) -> [Feature] {
+    /// - Parameters:
+    ///   - sets: The sets that are on. A feature of another set answers 404 and keeps what is stored.
+    ///   - dependencies: Nil lists the features without serving them.
+    static func features(
+        on sets: Set<FeatureSet> = Set(FeatureSet.allCases), servedBy dependencies: Dependencies? = nil
+    ) -> [Feature] {
         let features = [
             BadgesFeature.feature(conversations: ConversationsFeature.unread),
             NotificationsFeature.feature,
@@ -29,13 +34,18 @@ enum Catalog {
             ClientLibraryFeature.feature,
             ConsoleFeature.feature,
             AuditFeature.feature,
-        ]
+        ].map { feature in
+            guard let set = feature.set, !sets.contains(set) else { return feature }
+            return feature.off(set)
+        }
         // These features know the tables, steps and constants of the others.
         return features + [
             ErasureFeature.feature(
                 dependencies?.erasure, tables: coreTables + features.flatMap(\.tables),
                 steps: [MembershipRegistry.personStep] + features.flatMap(\.personSteps)),
-            MetaFeature.feature(dependencies?.report, constants: features.compactMap(\.constants)),
+            MetaFeature.feature(
+                dependencies?.report, sets: sets, description: dependencies?.description,
+                constants: features.compactMap(\.constants)),
         ]
     }
 
@@ -67,6 +77,30 @@ enum Catalog {
     /// The prefixes of the service's own event names, which apps cannot use.
     static let eventPrefixes = Set(
         (features().flatMap(\.events) + [EventLog.internalPrefix]).map { $0.prefix { $0 != ":" } })
+
+    /// Returns what a service with these sets leaves out of its description.
+    static func filter(on sets: Set<FeatureSet>, _ settings: Settings) -> DescriptionFilter {
+        let off = features().filter { $0.set.map { !sets.contains($0) } ?? false }
+        return DescriptionFilter(
+            operations: Set(
+                off.flatMap(\.endpoints).map { .init(method: $0.method.rawValue.lowercased(), pattern: $0.pattern) }),
+            events: Set(off.flatMap(\.events)),
+            constants: Set(off.flatMap { $0.constantNames(settings) }))
+    }
+
+    /// Returns the events of the log that belong to sets that are off.
+    static func withheld(on sets: Set<FeatureSet>) -> WithheldEvents {
+        let off = features().filter { $0.set.map { !sets.contains($0) } ?? false }
+        let (hasRows, hasPublish) = (sets.contains(.rows), sets.contains(.publish))
+        return WithheldEvents(
+            names: Set(off.flatMap(\.events)), tables: topics(of: off),
+            ownTables: hasRows ? nil : topics(of: features()), ownPrefixes: hasPublish ? nil : eventPrefixes)
+    }
+
+    /// Returns the topics of the changes of the features' own tables.
+    private static func topics(of features: [Feature]) -> Set<String> {
+        Set(features.flatMap(\.watched).map { EventLog.topic(schema: $0.schema, table: $0.table) })
+    }
 
     /// Names that two parts both claim. If it is not empty, the service does not start.
     static let ambiguities = ambiguousTemplates + sharedNames

@@ -1,6 +1,7 @@
 /// The dependencies of the features' endpoints. The app creates them once, when all parts exist.
 struct Dependencies: Sendable {
     let report: ServiceReport
+    let description: Description
     let boards: Leaderboards
     let streams: StreamsFeature.Parts
     let changes: ChangesFeature.Parts

@@ -14,20 +14,22 @@ public enum Operations {
         /// What the operation requires of a backend with limits; nil if it needs no caller.
         public let capability: String?
         public let feature: String
+        /// The set that must be on; nil if it is always on.
+        public let set: FeatureSet?
     }
 
-    /// The lines of `bellhop routes`.
+    /// The lines of `bellhop routes`, of all sets.
     public static var routes: [RouteLine] {
         var routes = [
             RouteLine(
                 method: "GET", pattern: StreamRoute.pattern, access: Access.bearer.rawValue,
-                capability: Authenticator.streamCapability.rawValue, feature: "streams")
+                capability: Authenticator.streamCapability.rawValue, feature: "streams", set: nil)
         ]
         for feature in Catalog.features() {
             routes += feature.endpoints.map {
                 RouteLine(
                     method: $0.method.rawValue, pattern: $0.pattern, access: $0.access.rawValue,
-                    capability: $0.capability?.rawValue, feature: feature.name)
+                    capability: $0.capability?.rawValue, feature: feature.name, set: feature.set)
             }
         }
         return routes.sorted { ($0.pattern, $0.method) < ($1.pattern, $1.method) }

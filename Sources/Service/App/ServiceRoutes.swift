@@ -33,7 +33,11 @@ enum ServiceRoutes {
     private static func routes(
         of endpoints: [Endpoint], _ dispatcher: Dispatcher, _ metrics: HTTPMetrics
     ) -> [Route] {
-        endpoints.map { dispatcher.route($0, metrics.endpoint($0.method.rawValue, $0.pattern)) }
+        endpoints.map { endpoint in
+            let isServed = endpoint.refusal == nil
+            return dispatcher.route(
+                endpoint, isServed ? metrics.endpoint(endpoint.method.rawValue, endpoint.pattern) : metrics.unrouted)
+        }
     }
 
     private static func stream(

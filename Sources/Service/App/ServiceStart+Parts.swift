@@ -2,6 +2,7 @@ import Database
 import MicroHTTP
 import Rows
 import Synchronization
+import Values
 
 /// The parts of the service that are made from the start.
 extension ServiceStart {
@@ -51,7 +52,10 @@ extension ServiceStart {
             tickets: TicketSeal(secret: cursorSecret),
             topicKinds: features.flatMap(\.topics) + memberships.catalog.topics.map(TopicKind.init),
             live: features.flatMap(\.live),
-            tables: SubscribableTables(catalog: memberships.catalog, watched: features.flatMap(\.watched)),
+            tables: SubscribableTables(
+                catalog: memberships.catalog, watched: features.flatMap(\.watched),
+                hasRows: settings.features.contains(.rows)),
+            withheld: Catalog.withheld(on: settings.features),
             ownStates: { try ChallengesFeature.ownRanks(boards, $0) })
     }
 
@@ -61,7 +65,8 @@ extension ServiceStart {
         requests: any StreamRequests
     ) -> Dependencies {
         Dependencies(
-            report: report, boards: pipeline.boards,
+            report: report,
+            description: Description(without: Catalog.filter(on: settings.features, settings)), boards: pipeline.boards,
             streams: .init(dependencies: streams, requests: requests, router: pipeline.router),
             changes: .init(
                 intake: intake, metrics: ChangeMetrics(metrics),
@@ -117,12 +122,18 @@ extension ServiceStart {
         let intake = SourceIntake(
             runner: runner, changes: changes, slot: settings.sourceSlot,
             receivers: [
-                "notify": { try NotificationsFeature.accept($0, $1) },
-                "publish": { try PublishFeature.accept($0, by: rules, $1) },
+                "notify": receiver(.bell) { try NotificationsFeature.accept($0, $1) },
+                "publish": receiver(.publish) { try PublishFeature.accept($0, by: rules, $1) },
             ])
         return SourceReader(
             .init(url: url, intake: intake, isCongested: { pipeline.isCongested }),
             metrics: SourceMetrics(metrics), logger: logger)
+    }
+
+    /// Returns a receiver of the app's messages, which refuses them while its set is off.
+    private func receiver(_ set: FeatureSet, _ receiver: @escaping SourceMessage.Receiver) -> SourceMessage.Receiver {
+        if settings.features.contains(set) { return receiver }
+        return { _, _ in throw Failure.off(set) }
     }
 
     func report(_ authenticator: Authenticator, _ pump: EventPump, _ source: SourceReader?) -> ServiceReport {

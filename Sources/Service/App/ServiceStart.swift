@@ -10,7 +10,7 @@ struct ServiceStart {
     let clockLines: ClockLines
     let metrics: MetricsRegistry
     let logger: Logger
-    let features = Catalog.features()
+    let features: [Feature]
     /// The log from which streams are served.
     let log: LogIdentity
     /// The newest event of the log.
@@ -32,6 +32,7 @@ struct ServiceStart {
     ) throws {
         (self.store, self.settings) = (store, settings)
         (self.metrics, self.logger) = (metrics, logger)
+        features = Catalog.features(on: settings.features)
         try Self.prepare(store, logger)
         let (line, reached) = try store.read { try ClockLines.read(boot: machine.boot, in: $0) }
         let steady = SteadyClock(machine, line: line, reached: reached, logger: logger)

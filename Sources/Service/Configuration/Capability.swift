@@ -26,9 +26,6 @@ enum Capability: String, Sendable, CaseIterable {
 
     /// Returns the reason why a word is no capability.
     static func fault(of word: some StringProtocol) -> String {
-        let names = allCases.map(\.rawValue)
-        let hint =
-            names.closest(to: String(word)).map { "did you mean \($0)?" } ?? "use \(names.joined(separator: ", "))"
-        return "\(word) is not a capability; \(hint)"
+        "\(word) is not a capability; \(allCases.map(\.rawValue).hint(for: word))"
     }
 }

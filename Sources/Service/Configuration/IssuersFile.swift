@@ -50,8 +50,7 @@ enum IssuersFile {
             for (name, value) in members {
                 guard Settings.catalog.contains(where: { $0.name == name && isOfIssuer($0) }) else {
                     let names = Settings.catalog.filter(isOfIssuer).map(\.name)
-                    let hint = names.closest(to: name).map { "did you mean \($0)?" } ?? names.joined(separator: ", ")
-                    throw fault("\(name) is not a setting of an issuer; \(hint)", at: name)
+                    throw fault("\(name) is not a setting of an issuer; \(names.hint(for: name))", at: name)
                 }
                 guard let text = text(of: value) else { throw fault("\(name) must be a text or a list", at: name) }
                 texts[name] = text

@@ -101,10 +101,7 @@ extension Setting {
         part: @escaping (String) throws -> Part
     ) where Value == [Part] {
         self.init(group, help, fallback: fallback, isSecret: isSecret) { text in
-            let parts = (text ?? "").split(separator: ",").compactMap { part -> String? in
-                let part = part.drop { $0 == " " }
-                return part.lastIndex { $0 != " " }.map { String(part[...$0]) }
-            }
+            let parts = SettingRule.parts(of: text)
             // Only a setting without a default may be empty. Without a claim of the tenant, for example, all users would
             // be of one tenant.
             guard !parts.isEmpty || (fallback ?? "").isEmpty else { throw Settings.Fault("must not be empty") }
@@ -130,6 +127,7 @@ extension Settings {
     /// The groups of settings, as `--help` shows them.
     enum Group: String {
         case network = "Network"
+        case features = "Features"
         case storage = "Storage"
         case tokens = "Tokens"
         case streams = "Streams"

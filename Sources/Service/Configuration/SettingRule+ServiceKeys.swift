@@ -13,7 +13,7 @@ extension SettingRule {
         var keys: [ServiceKey] = []
         for (index, part) in text.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
             let place = "key \(index + 1)"
-            let key = try serviceKey(trimmed(part), place)
+            let key = try serviceKey(part.trimmed, place)
             if keys.contains(where: { $0.digest == key.digest }) {
                 throw Settings.Fault("\(place) is the same as an earlier one: each needs random bytes of its own")
             }
@@ -30,11 +30,6 @@ extension SettingRule {
             throw Settings.Fault("has more than \(Limits.serviceKeysMax) keys")
         }
         return keys
-    }
-
-    private static func trimmed(_ part: Substring) -> Substring {
-        let part = part.drop(while: \.isWhitespace)
-        return part.lastIndex { !$0.isWhitespace }.map { part[...$0] } ?? ""
     }
 
     private static func serviceKey(_ text: Substring, _ place: String) throws -> ServiceKey {

@@ -12,6 +12,11 @@ enum SettingRule {
     static let cores = max(1, ProcessInfo.processInfo.activeProcessorCount)
     static let reactors = max(1, min(2, cores / 2))
 
+    /// Returns the parts of a text that commas separate, without empty ones.
+    static func parts(of text: String?) -> [String] {
+        (text ?? "").split(separator: ",").map { String($0.trimmed) }.filter { !$0.isEmpty }
+    }
+
     // MARK: Addresses
 
     static func databaseURL(_ text: String?) throws -> DatabaseURL {

@@ -15,9 +15,7 @@ extension Settings {
     /// - Parameter known: The roles that mean something.
     fileprivate func requireRoles(_ known: [String]) throws {
         for role in roles.map(\.role) where !known.contains(role) {
-            let hint =
-                known.closest(to: role).map { "did you mean \($0)?" } ?? "known are \(known.joined(separator: ", "))"
-            throw $roles.mistake("\(role) is not a role; \(hint)")
+            throw $roles.mistake("\(role) is not a role; \(known.hint(for: role))")
         }
     }
 

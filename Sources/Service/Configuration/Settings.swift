@@ -35,6 +35,15 @@ public final class Settings: @unchecked Sendable {
         default: 1, in: 0...60)
     public var metricsSeconds: Int
 
+    // MARK: Features
+    @Setting(
+        .features,
+        """
+        Feature sets that are on, separated by commas: bell, chat, requests, social, shops, challenges, rows, publish; or \
+        all (Docs/how-to/features.md).
+        """, fallback: FeatureSet.all, parse: SettingRule.featureSets)
+    var features: Set<FeatureSet>
+
     // MARK: Storage
     @Setting(
         .storage,
@@ -414,6 +423,13 @@ public final class Settings: @unchecked Sendable {
         return (settings.host, settings.port)
     }
 
+    /// Reads only the feature sets that are on, for commands that need nothing else.
+    public static func features(reader: ConfigReader) throws -> Set<FeatureSet> {
+        let settings = Settings()
+        try settings.$features.read(SettingsReader(reader: reader))
+        return settings.features
+    }
+
     /// Reads and checks the settings.
     ///
     /// - Parameters:
@@ -425,6 +441,9 @@ public final class Settings: @unchecked Sendable {
         for key in Self.named(self) { try key.read(values) }
         if databaseListen != nil, database.engine != .postgreSQL {
             throw $databaseListen.mistake(SettingRule.listenProblem)
+        }
+        if source != nil, !features.contains(.rows) {
+            throw $source.mistake("needs the feature set rows, which is off (\($features.variable))")
         }
         for secrets in [$webhookSecrets, $changesSigningSecrets]
         where Set(secrets.wrappedValue).count < secrets.wrappedValue.count {

@@ -18,6 +18,7 @@ struct Dispatcher: Sendable {
 
     /// Returns the route of an endpoint, with its metrics.
     func route(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route {
+        if let refusal = endpoint.refusal { return route(endpoint, refusing: refusal, metrics) }
         let credentials: RequestTrace.Credentials = endpoint.access == .anyone ? .none : .token
         return Route(
             endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax, admit: admission(endpoint, metrics)
@@ -29,6 +30,16 @@ struct Dispatcher: Sendable {
                 return .response(problem(error, trace))
             }
         }
+    }
+
+    /// Returns the route of an endpoint that is not served. It does not wait for a body.
+    private func route(_ endpoint: Endpoint, refusing failure: Failure, _ metrics: EndpointMetrics) -> Route {
+        @Sendable func problem(_ request: Request) -> Response {
+            self.problem(failure, RequestTrace.of(request, endpoint: metrics, tracer: tracer))
+        }
+        return Route(
+            endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax,
+            admit: { request, _ in .refused(problem(request)) }, handler: { .response(problem($0)) })
     }
 
     /// Returns the decision about a body, made from the head: whether the sender may call the endpoint now, and whether

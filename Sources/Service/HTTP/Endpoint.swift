@@ -38,6 +38,8 @@ final class Endpoint: Sendable {
     /// sends such calls in large numbers.
     let countsCalls: Bool
     let bodyBytesMax: Int
+    /// The answer to every request, before its token and its body are looked at; nil if the endpoint is served.
+    let refusal: Failure?
     let handler: @Sendable (Call) throws -> Answer
 
     /// The name in metrics, in stored answers and in the audit log: `PATCH /v1/bookings/{id}`.
@@ -47,7 +49,7 @@ final class Endpoint: Sendable {
         _ method: HTTPMethod, _ pattern: String, access: Access, needs capability: Capability? = nil,
         subject: Subject? = nil, decidesAccess: Bool = false, adds: Bool = false, query: QueryNames = [],
         effort: Effort = .work,
-        countsCalls: Bool = false, bodyBytesMax: Int = Limits.bodyBytesMax,
+        countsCalls: Bool = false, bodyBytesMax: Int = Limits.bodyBytesMax, refusal: Failure? = nil,
         _ handler: @escaping @Sendable (Call) throws -> Answer
     ) {
         name = "\(method.rawValue) \(pattern)"
@@ -61,8 +63,17 @@ final class Endpoint: Sendable {
         self.query = query
         self.effort = effort
         self.countsCalls = countsCalls
-        self.bodyBytesMax = method == .get ? 0 : bodyBytesMax
+        self.bodyBytesMax = method == .get && refusal == nil ? 0 : bodyBytesMax
+        self.refusal = refusal
         self.handler = handler
+    }
+
+    /// The endpoint while its set is off.
+    func off(_ set: FeatureSet) -> Endpoint {
+        let failure = Failure.off(set)
+        return Endpoint(
+            method, pattern, access: .anyone, query: .any, effort: .instant, bodyBytesMax: .max, refusal: failure
+        ) { _ in throw failure }
     }
 
     /// Makes a handler that uses a part of the running service.

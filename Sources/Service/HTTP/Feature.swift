@@ -5,6 +5,8 @@ import Values
 /// line of the catalog, and does not depend on other features. `Docs/architecture.md` explains how to add one.
 struct Feature: Sendable {
     let name: String
+    /// The set with which it is switched off; nil if it is always on.
+    var set: FeatureSet?
     var tables: [Table] = []
     var migrations: [Migration] = []
     var endpoints: [Endpoint] = []
@@ -29,6 +31,27 @@ struct Feature: Sendable {
     var locks: [String] = []
     /// Writes the members of `GET /v1/config` that its clients need.
     var constants: (@Sendable (inout JSONWriter, Settings) -> Void)?
+
+    /// The feature of a set that is off. It answers and does nothing, and keeps what is stored: its tables, their
+    /// retention, erasure and checks.
+    func off(_ set: FeatureSet) -> Feature {
+        var feature = Feature(name: name, set: set, tables: tables, migrations: migrations)
+        feature.endpoints = endpoints.map { $0.off(set) }
+        feature.topics = topics.map { $0.off(set) }
+        feature.watched = watched.map { $0.off(set) }
+        feature.ticks = ticks.filter(\.isTidying)
+        (feature.sweeps, feature.longWork) = (sweeps, longWork)
+        (feature.personSteps, feature.audits, feature.locks) = (personSteps, audits, locks)
+        return feature
+    }
+
+    /// The members of `GET /v1/config` that the feature writes.
+    func constantNames(_ settings: Settings) -> [String] {
+        guard let constants else { return [] }
+        let body = JSONWriter.object { constants(&$0, settings) }
+        guard case .object(let members)? = try? JSONValue(parsing: body) else { return [] }
+        return Array(members.keys)
+    }
 
     /// Returns a writer for constants that no setting changes: numbers under the name of a group.
     static func constants(

@@ -228,9 +228,7 @@ struct Claims: Sendable {
     private func names(in value: JSONValue, _ path: ClaimPath, of tenant: String?) throws(Failure) -> [String] {
         switch value {
         case .string(let text):
-            let words = text.split(separator: path.hasWords ? " " : ",").map { word in
-                String(word.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-            }
+            let words = text.split(separator: path.hasWords ? " " : ",").map { String($0.trimmed) }
             guard !words.isEmpty else { return [try self.text(of: value, path)] }
             return try words.map { word throws(Failure) in try self.text(of: .string(word), path) }
         case .array(let elements):

@@ -20,6 +20,8 @@ struct StreamDependencies: Sendable {
     /// Grants by rows of the service whose keys streams have.
     let live: [LiveGrant]
     let tables: SubscribableTables
+    /// Events that a resuming stream skips.
+    let withheld: WithheldEvents
     /// Returns the current states of the caller, which are sent again whenever they change.
     let ownStates: @Sendable (Transaction) throws -> [OwnState]
     let names = StreamNames()

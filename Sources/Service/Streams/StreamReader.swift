@@ -300,7 +300,8 @@ struct StreamReader: Sendable {
         let events = try EventLog.replay(
             LogSpan(after: after, through: through), of: routes, as: Scope(tenant: caller.tenant, keys: keys),
             limit: StreamLimits.replayEventsMax, in: tx.db)
-        guard let events else { return nil }
+        guard var events else { return nil }
+        if !dependencies.withheld.isEmpty { events.removeAll(where: dependencies.withheld.contains) }
         let collapsed = StreamEvent.collapsed(events)
         let bytes = collapsed.reduce(0) { $0 + $1.data.count }
         return bytes <= StreamLimits.replayBytesMax ? collapsed : nil

@@ -16,12 +16,16 @@ enum StreamTopics {
     ) throws(Failure) -> [String] {
         var topics: [String] = []
         var mistakes: [Failure.Field] = []
+        var off: (set: FeatureSet, fields: [Failure.Field])?
         // Bytes, because texts are equal if they are canonically equivalent.
         var seen: Set<[UInt8]> = [Array(personal.utf8)]
         for (index, text) in texts.enumerated() where seen.insert(Array(text.utf8)).inserted {
             if let mistake = mistake(in: text, kinds: kinds) {
                 mistakes.append(Failure.Field(pointer(index), mistake))
                 if mistakes.count == mistakesMax { break }
+            } else if let set = split(text, kinds: kinds)?.kind.off {
+                off = (off?.set ?? set, (off?.fields ?? []) + [Failure.Field(pointer(index), Failure.offDetail(set))])
+                if off?.fields.count == mistakesMax { break }
             } else if topics.count < StreamLimits.topicsMax {
                 topics.append(text)
             } else {
@@ -30,6 +34,7 @@ enum StreamTopics {
             }
         }
         guard mistakes.isEmpty else { throw Failure.invalid(mistakes) }
+        if let off { throw Failure.off(off.set, at: off.fields) }
         return topics
     }
 
@@ -84,7 +89,7 @@ enum StreamTopics {
             return "must have at most \(StreamLimits.topicBytesMax) bytes"
         }
         guard let (_, id) = split(text, kinds: kinds), Fields.isIdentifier(id) else {
-            let known = kinds.map { "\($0.prefix):{id}" }.sorted().joined(separator: ", ")
+            let known = kinds.filter { $0.off == nil }.map { "\($0.prefix):{id}" }.sorted().joined(separator: ", ")
             return "is not a topic; the topics are \(personal)\(known.isEmpty ? "" : ", ")\(known)"
         }
         return nil

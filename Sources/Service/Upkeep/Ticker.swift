@@ -10,6 +10,8 @@ struct Tick: Sendable {
     /// Returns the tenants with work, in the first column, each once or several times. Usually there is no work, and then
     /// nothing is written. Nil for rare work, which always runs for all tenants.
     var due: (@Sendable (_ now: Timestamp) -> SQL)?
+    /// Whether it deletes what is no longer needed. It also runs while its feature is off.
+    var isTidying = false
     let body: @Sendable (Transaction) throws -> Void
     /// Whether it deletes rows because of their age. It does not run while the time is in doubt.
     var isByAge = false
@@ -24,7 +26,7 @@ struct Tick: Sendable {
         var dueNow: (@Sendable (Timestamp) -> SQL)?
         if let due { dueNow = { due(AgeTime($0)) } }
         return Tick(
-            name: name, everySeconds: everySeconds, due: dueNow,
+            name: name, everySeconds: everySeconds, due: dueNow, isTidying: true,
             body: { tx in if let age = tx.age { try body(age, tx) } }, isByAge: true)
     }
 

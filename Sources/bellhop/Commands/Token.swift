@@ -38,10 +38,7 @@ struct Token: AsyncParsableCommand {
     func run() async throws {
         let mint = try await TokenMint.load(settings)
         if let role, !mint.roles.contains(role) {
-            let hint =
-                mint.roles.closest(to: role).map { "did you mean \($0)?" }
-                ?? "known roles are \(mint.roles.joined(separator: ", "))."
-            Terminal.note("bellhop: the role “\(role)” gives no right; \(hint)")
+            Terminal.note("bellhop: the role “\(role)” gives no right; \(mint.roles.hint(for: role))")
         }
         var token = DevelopmentToken(user: subject, role: role, tenant: tenant, lifetimeSeconds: lifetime.seconds)
         for claim in claims { token.claims = try Token.adding(claim, to: token.claims) }

@@ -40,6 +40,9 @@ struct SettingsFlags: ParsableArguments {
         try await read { try Settings.address(reader: $0) }
     }
 
+    /// Reads only the feature sets that are on.
+    func loadFeatures() async throws -> Set<FeatureSet> { try await read { try Settings.features(reader: $0) } }
+
     /// The settings file, if there is one.
     var file: String? { config ?? ProcessInfo.processInfo.environment["BELLHOP_CONFIG"] }
 
@@ -193,8 +196,7 @@ struct SettingsLoading {
     }
 
     private func unknown(_ kind: String, _ name: String, among known: [String]) -> String {
-        let hint = known.closest(to: name).map { "did you mean \($0)?" } ?? "`bellhop serve --help` lists all settings"
-        return "unknown \(kind) \(name); \(hint)"
+        "unknown \(kind) \(name); \(known.hint(for: name, else: "`bellhop serve --help` lists all settings"))"
     }
 
     /// Runs work on a database, and reports a failure in one line with exit code 1.

@@ -201,7 +201,7 @@ import Values
         ("jobs:\(long):tenant=", "invalid tenant"), ("jobs:\(long):can=", "is not a capability"),
         ("jobs:\(long):can=notfy", "notfy is not a capability; did you mean notify?"),
         ("jobs:\(long):can=notify+", "is not a capability"),
-        ("jobs:\(long):can=everything", "use notify, publish, rows, read, erase, manage"),
+        ("jobs:\(long):can=everything", "known are notify, publish, rows, read, erase, manage"),
         ("jobs:\(long),mail:\(long)", "key 2 is the same as an earlier one"),
         ("jobs:\(long),jobs:\(long)2:tenant=A", "key 2 has the name jobs"),
         ("jobs:\(long):can=read,jobs:\(long)2", "key 2 has the name jobs"),

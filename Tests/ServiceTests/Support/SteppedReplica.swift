@@ -55,7 +55,7 @@ final class SteppedReplica {
             revocations: RevocationList([], seal: start.personSeal),
             admission: base.admission, metrics: base.metrics, failures: base.failures,
             authenticator: base.authenticator, tickets: base.tickets, topicKinds: base.topicKinds, live: base.live,
-            tables: base.tables, ownStates: { _ in [] })
+            tables: base.tables, withheld: base.withheld, ownStates: { _ in [] })
         self.dependencies = dependencies
         var configuration = base.settings.serverConfiguration
         configuration.shards = count

@@ -195,7 +195,8 @@ extension ChallengesFeature {
     /// Removes the scores of deleted challenges in small steps, and then their leaderboards.
     static let removalTick = Tick(
         name: "challenges.removal", everySeconds: 5,
-        due: { _ in "SELECT tenant FROM \(boardRows, unscoped: bookkeeping) WHERE is_removed = 1" }
+        due: { _ in "SELECT tenant FROM \(boardRows, unscoped: bookkeeping) WHERE is_removed = 1" },
+        isTidying: true
     ) { tx in
         let boardId = try tx.db.row(
             """

@@ -8,7 +8,7 @@ enum ChallengesFeature {
     /// - Parameter boards: Nil lists the feature without serving it, for `bellhop routes`.
     static func feature(_ boards: Leaderboards?) -> Feature {
         Feature(
-            name: "challenges", tables: [challenges, boardRows, scores, tops], migrations: migrations,
+            name: "challenges", set: .challenges, tables: [challenges, boardRows, scores, tops], migrations: migrations,
             endpoints: challengeEndpoints(boards) + scoreEndpoints(boards), topics: [leaderboardTopic],
             ticks: [updateTick, removalTick], personSteps: [personStep(boards)], audits: [boardAudit, orderAudit],
             events: ["leaderboard:update"],

@@ -24,7 +24,7 @@ enum ChangesFeature {
             bodyBytesMax: ChangeLimits.bodyBytesMax,
             Endpoint.serving(parts, takeChanges))
         return Feature(
-            name: "changes", tables: [deliveries], migrations: [migration], endpoints: [intake],
+            name: "changes", set: .rows, tables: [deliveries], migrations: [migration], endpoints: [intake],
             ticks: [pruning, trimming],
             constants: { writer, settings in
                 writer.member(
@@ -133,7 +133,7 @@ enum ChangesFeature {
                     EXISTS (SELECT 1 FROM \(allDeliveries) AS d WHERE d.tenant = t.tenant
                         ORDER BY d.created_at DESC LIMIT 1 OFFSET \(ChangeDeduplication.deliveriesMax))
                     """)
-        }
+        }, isTidying: true
     ) { tx in
         let surplus = try tx.db.row(
             """

@@ -4,7 +4,7 @@ import Values
 /// Conversations with exact unread counts: each message has a number, each member a read position (R-CNT-COUNTS-3).
 enum ConversationsFeature {
     static let feature = Feature(
-        name: "conversations", tables: [members, conversations, rosters, messages], migrations: migrations,
+        name: "conversations", set: .chat, tables: [members, conversations, rosters, messages], migrations: migrations,
         endpoints: endpoints + messageEndpoints, ticks: [pruning], sweeps: [retention],
         personSteps: [messagesStep, membersStep], audits: [audit],
         events: [

@@ -110,7 +110,8 @@ extension DJFeature {
     /// Deletes votes on removed tracks in small steps, and removed tracks without votes.
     static let votesTick = Tick(
         name: "dj.votes", everySeconds: 1,
-        due: { _ in "SELECT tenant FROM \(tracks, unscoped: counting) WHERE removed_at IS NOT NULL" }
+        due: { _ in "SELECT tenant FROM \(tracks, unscoped: counting) WHERE removed_at IS NOT NULL" },
+        isTidying: true
     ) { tx in
         let pruned = try tx.db.run(pruningVotes(tenant: tx.tenant))
         guard pruned < Limits.prunedAtOnceMax else { return }

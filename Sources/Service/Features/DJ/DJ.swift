@@ -6,7 +6,7 @@ import Values
 /// Presence is part of the feature, because a vote checks it in its own transaction.
 enum DJFeature {
     static let feature = Feature(
-        name: "dj", tables: [shops, tracks, votes, presences, attempts], migrations: migrations,
+        name: "dj", set: .shops, tables: [shops, tracks, votes, presences, attempts], migrations: migrations,
         endpoints: sessionEndpoints + voteEndpoints + presenceEndpoints, reaction: reaction, topics: [topic],
         ticks: [updatesTick, votesTick, presenceTick], personSteps: [personStep], audits: [audit],
         events: ["dj:session", "dj:queue_update", "track:added", "track:playing", "track:removed"], locks: ["dj"],

@@ -23,7 +23,7 @@ enum ExplainFeature {
         let endpoint = Endpoint(
             .post, "/v1/explain", access: .service, needs: .read, bodyBytesMax: ExplainLimits.bodyBytesMax,
             Endpoint.serving(parts, explain))
-        return Feature(name: "explain", endpoints: [endpoint])
+        return Feature(name: "explain", set: .rows, endpoints: [endpoint])
     }
 
     /// `POST /v1/explain`: whether the bearer of a token receives an event, and for which reasons.

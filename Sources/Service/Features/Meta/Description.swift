@@ -1,23 +1,59 @@
 import MicroHTTP
+import Threads
 import Values
 import Yams
 
-/// The API description, `openapi.yaml`, which is also the contract in tests.
-enum Description {
-    static let yaml = PublicFile(Resource.bytes("openapi.yaml"), type: "application/yaml")
+/// The API description, `openapi.yaml`, which is also the contract in tests, and the description of the events,
+/// `asyncapi.yaml`. A service with some sets off serves them without what is off.
+final class Description: Sendable {
+    /// The documents, each created on first use: nobody reads them in most processes.
+    private let made = Locked([Document: PublicFile]())
+    private let filter: DescriptionFilter
 
-    /// The description in JSON, for tools and pages that do not read YAML; created on first use.
-    static let json = PublicFile(jsonBytes("openapi.yaml"), type: "application/json")
+    enum Document: Hashable {
+        case yaml
+        /// For tools and pages that do not read YAML.
+        case json
+        case events
+    }
 
-    /// The description of the events of a stream, `asyncapi.yaml`, in JSON.
-    static let events = PublicFile(jsonBytes("asyncapi.yaml"), type: "application/json")
+    init(without filter: DescriptionFilter) { self.filter = filter }
 
-    private static func jsonBytes(_ file: String) -> [UInt8] {
-        let text = String(decoding: Resource.bytes(file), as: UTF8.self)
-        var writer = JSONWriter(reserving: text.utf8.count)
-        // Tests check that our text is valid YAML.
-        if let root = try? Yams.compose(yaml: text, .basic) { write(root, to: &writer) }
+    func file(_ document: Document) -> PublicFile {
+        made.withLock { made in
+            if let known = made[document] { return known }
+            let file = make(document)
+            made[document] = file
+            return file
+        }
+    }
+
+    private func make(_ document: Document) -> PublicFile {
+        switch document {
+        case .yaml: PublicFile(yaml("openapi.yaml"), type: "application/yaml")
+        case .json: PublicFile(json("openapi.yaml"), type: "application/json")
+        case .events: PublicFile(json("asyncapi.yaml"), type: "application/json")
+        }
+    }
+
+    private func yaml(_ file: String) -> [UInt8] {
+        let text = Resource.bytes(file)
+        guard !filter.isEmpty, let root = root(file) else { return text }
+        // Without a width, long descriptions would be folded.
+        return (try? Yams.serialize(node: root, width: -1, allowUnicode: true)).map { Array($0.utf8) } ?? text
+    }
+
+    private func json(_ file: String) -> [UInt8] {
+        var writer = JSONWriter(reserving: Resource.bytes(file).count)
+        if let root = root(file) { Self.write(root, to: &writer) }
         return writer.bytes
+    }
+
+    /// Returns a document without what is off. Tests check that our text is valid YAML.
+    private func root(_ file: String) -> Node? {
+        let text = String(decoding: Resource.bytes(file), as: UTF8.self)
+        guard let root = try? Yams.compose(yaml: text, .basic) else { return nil }
+        return filter.isEmpty ? root : filter.filtered(root)
     }
 
     /// Writes the members in the order of the text, which is arranged for readers.

@@ -12,25 +12,28 @@ enum MetaFeature {
     ///
     /// - Parameters:
     ///   - report: Nil lists the routes without serving them, for `bellhop routes`.
+    ///   - sets: The feature sets that are on.
+    ///   - description: Nil as `report`.
     ///   - constants: The constants that each other feature writes into `/v1/config`.
-    static func feature(_ report: ServiceReport?, constants: [Constants]) -> Feature {
+    static func feature(
+        _ report: ServiceReport?, sets: Set<FeatureSet>, description: Description?, constants: [Constants]
+    ) -> Feature {
+        func show(_ document: Description.Document) -> @Sendable (Call) throws -> Answer {
+            Endpoint.serving(description) { call, description in
+                .now(description.file(document).response(to: call.request))
+            }
+        }
         let endpoints = [
             Endpoint(.get, "/v1/me", access: .bearer, effort: .instant, showCaller),
-            Endpoint(.get, "/v1/config", access: .anyone, effort: .instant) { try showConfig($0, constants) },
+            Endpoint(.get, "/v1/config", access: .anyone, effort: .instant) { try showConfig($0, sets, constants) },
             Endpoint(.get, "/healthz", access: .anyone, query: .any, effort: .instant) { _ in .now(alive) },
             Endpoint(.get, "/readyz", access: .anyone, query: .any) { _ in .now(readiness(report)) },
             Endpoint(
                 .get, metricsPath, access: .anyone, query: .any,
                 Endpoint.serving(report) { _, report in .later { report.metrics.answer($0) } }),
-            Endpoint(.get, "/openapi.yaml", access: .anyone, query: .any, effort: .instant) { call in
-                .now(Description.yaml.response(to: call.request))
-            },
-            Endpoint(.get, "/openapi.json", access: .anyone, query: .any) { call in
-                .now(Description.json.response(to: call.request))
-            },
-            Endpoint(.get, "/asyncapi.json", access: .anyone, query: .any) { call in
-                .now(Description.events.response(to: call.request))
-            },
+            Endpoint(.get, "/openapi.yaml", access: .anyone, query: .any, show(.yaml)),
+            Endpoint(.get, "/openapi.json", access: .anyone, query: .any, show(.json)),
+            Endpoint(.get, "/asyncapi.json", access: .anyone, query: .any, show(.events)),
         ]
         return Feature(name: "meta", endpoints: endpoints)
     }
@@ -58,9 +61,12 @@ enum MetaFeature {
 
     /// `GET /v1/config`: the constants for polling, waiting and drawing in clients (R-CNT-RECON-2, R-CNT-RECON-4,
     /// R-CNT-POLL; R-CNT-G4). It contains the constants of the service and of each feature.
-    private static func showConfig(_ call: Call, _ constants: [Constants]) throws -> Answer {
+    private static func showConfig(
+        _ call: Call, _ sets: Set<FeatureSet>, _ constants: [Constants]
+    ) throws -> Answer {
         let settings = call.settings
         let body = JSONWriter.object { writer in
+            writer.member("features", FeatureSet.allCases.filter(sets.contains).map(\.rawValue))
             writer.member(
                 "rateLimit", ["requests": settings.rateLimitUser, "windowSeconds": Int(Limits.rateWindowSeconds)])
             writer.member(

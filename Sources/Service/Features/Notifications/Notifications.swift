@@ -6,7 +6,8 @@ import Values
 /// A user's notifications: the newest and most important ones, up to a configured number, with exact counts.
 enum NotificationsFeature {
     static let feature = Feature(
-        name: "notifications", tables: [notifications, inboxes], migrations: migrations, endpoints: endpoints,
+        name: "notifications", set: .bell, tables: [notifications, inboxes], migrations: migrations,
+        endpoints: endpoints,
         reaction: reaction, ticks: [pruning], sweeps: [retention], personSteps: [keptStep, removedStep],
         audits: [audit],
         events: ["notification:created", "notification:updated", "notification:removed"])

@@ -13,7 +13,7 @@ extension PostsFeature {
     /// Deletes the likes and reposts of removed posts in steps, because a post may have a million.
     static let pruning = Tick(
         name: "posts.forgetting", everySeconds: 1,
-        due: { _ in "SELECT tenant FROM \(removals, unscoped: bookkeeping)" }
+        due: { _ in "SELECT tenant FROM \(removals, unscoped: bookkeeping)" }, isTidying: true
     ) { tx in
         let removed = try tx.db.row(
             "SELECT post_id FROM \(removals, within: tx.tenant, bookkeeping) ORDER BY post_id LIMIT 1"

@@ -7,7 +7,8 @@ import Values
 /// post live; every feed is merged when it is read.
 enum PostsFeature {
     static let feature = Feature(
-        name: "posts", tables: [follows, authors, posts, engagements, counters, removals], migrations: migrations,
+        name: "posts", set: .social, tables: [follows, authors, posts, engagements, counters, removals],
+        migrations: migrations,
         endpoints: postEndpoints + engagementEndpoints + followEndpoints, ticks: [engagementTick, pruning],
         personSteps: [postsStep, followsStep, engagementsStep], audits: [audit],
         live: [LiveGrant(grant: followed, keysMax: PostLimits.followedMax)],

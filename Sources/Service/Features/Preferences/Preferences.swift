@@ -6,7 +6,7 @@ import Values
 /// The notification preferences of each user: sound, haptics, quiet hours (R-VIS-FR-5.2, R-VIS-FR-5.3).
 enum PreferencesFeature {
     static let feature = Feature(
-        name: "preferences", tables: [preferences], migrations: migrations,
+        name: "preferences", set: .bell, tables: [preferences], migrations: migrations,
         endpoints: [
             Endpoint(.get, "/v1/preferences", access: .bearer, show),
             Endpoint(.put, "/v1/preferences", access: .bearer, replace),

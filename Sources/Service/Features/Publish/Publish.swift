@@ -10,7 +10,7 @@ enum PublishFeature {
     /// - Parameter parts: Nil lists the route without serving it.
     static func feature(_ parts: Parts?) -> Feature {
         Feature(
-            name: "publish",
+            name: "publish", set: .publish,
             endpoints: [
                 Endpoint(
                     .post, "/v1/publish", access: .service, needs: .publish, adds: true, countsCalls: true,

@@ -7,7 +7,7 @@ import Values
 /// badge.
 enum RequestsFeature {
     static let feature = Feature(
-        name: "requests", tables: [requests], migrations: migrations, endpoints: endpoints,
+        name: "requests", set: .requests, tables: [requests], migrations: migrations, endpoints: endpoints,
         reaction: reaction, ticks: [pruning], personSteps: [personStep], audits: [audit],
         events: ["request:created", "request:updated", "request:removed"],
         constants: { writer, _ in

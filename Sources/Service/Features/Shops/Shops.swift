@@ -9,7 +9,8 @@ import Values
 /// queue in one transaction, from the same rows.
 enum ShopsFeature {
     static let feature = Feature(
-        name: "shops", tables: [shops, barbers, bookings, history, queues, estimates], migrations: migrations,
+        name: "shops", set: .shops, tables: [shops, barbers, bookings, history, queues, estimates],
+        migrations: migrations,
         endpoints: shopEndpoints + bookingEndpoints + queueEndpoints, reaction: reaction, topics: [queueTopic],
         ticks: [queueTick], sweeps: [retention], personSteps: [personStep], audits: [overlapAudit],
         events: ["booking:status_change", "queue:update"],

@@ -126,6 +126,7 @@ extension StreamsFeature {
             try TableSubscription.list(
                 $0, at: "/tables", columns: dependencies.tables.columns, isDeclared: dependencies.tables.contains)
         }
+        try dependencies.tables.requireOn(draft.tables ?? [])
         return draft
     }
 

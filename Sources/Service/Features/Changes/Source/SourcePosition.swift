@@ -17,7 +17,7 @@ struct SourcePosition: Sendable, Hashable {
     /// The publication of the tables (``SourcePublication``); nil before the first is known.
     var publication: String?
 
-    static let feature = Feature(name: "source", tables: [positions.table], migrations: [migration])
+    static let feature = Feature(name: "source", set: .rows, tables: [positions.table], migrations: [migration])
 
     static let positions = ServiceTable("source_positions", person: .nothing("positions in the app's log"))
 

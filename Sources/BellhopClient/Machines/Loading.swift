@@ -39,6 +39,8 @@ struct Loading: Sendable, Hashable {
     private(set) var isCovered = false
     /// Whether the state is the one that the device has kept since an earlier start.
     private(set) var isKept = false
+    /// Whether the service does not have the feature. It may have it when a stream opens again.
+    private var isOff: Bool { problem["code"].string == "feature.off" }
     private var failures = 0
     private var since: [Event] = []
     /// The number of events since the request.
@@ -49,10 +51,11 @@ struct Loading: Sendable, Hashable {
         case .start(_, let isLive):
             isCovered = isLive
             return begin(plan)
-        case .timer(plan.name), .refresh:
-            return begin(plan)
+        case .timer(plan.name): return begin(plan)
+        case .refresh: if !isOff { return begin(plan) }
         case .event(let event):
-            if event.name == "stream:resync" || (event.name == "stream:ready" && !isCovered) {
+            let isGap = event.name == "stream:resync" || (event.name == "stream:ready" && !isCovered)
+            if isOff ? event.name == "stream:ready" : isGap {
                 isCovered = true
                 return begin(plan)
             }
@@ -74,7 +77,7 @@ struct Loading: Sendable, Hashable {
     }
 
     /// Returns the actions that fetch the state again.
-    mutating func refresh(_ plan: Plan) -> [FeatureAction] { begin(plan).actions }
+    mutating func refresh(_ plan: Plan) -> [FeatureAction] { isOff ? [] : begin(plan).actions }
 
     private mutating func begin(_ plan: Plan) -> Step {
         if isLoading {

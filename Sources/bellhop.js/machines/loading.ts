@@ -44,14 +44,17 @@ export function advance(
   const begin = (changes: Partial<Loading>) => loading.isLoading
     ? { loading: { ...loading, ...changes, isAgain: true }, actions: [], since: [] }
     : { loading: { ...loading, ...changes, isLoading: true, isAgain: false, since: [] }, actions: [fetch], since: [] };
+  // The service does not have the feature. It may have it when a stream opens again.
+  const isOff = loading.problem?.code === "feature.off";
   switch (input.type) {
     case "start": return begin({ isCovered: input.connection === "live" });
-    case "refresh": return begin({});
+    case "refresh": if (!isOff) return begin({}); break;
     case "timer": if (input.name === as) return begin({}); break;
     case "answer": if (input.as === as && loading.isLoading) return answered(loading, input, fetch); break;
     case "event": {
       const { name } = input.event;
-      const isGap = name === "stream:resync" || (name === "stream:ready" && !loading.isCovered);
+      const isGap = isOff ? name === "stream:ready"
+        : name === "stream:resync" || (name === "stream:ready" && !loading.isCovered);
       if (isGap) return begin({ isCovered: true });
       if (loading.isLoading && events.includes(name)) return { loading: keep(loading, input), actions: [], since: [] };
     }

@@ -1,6 +1,6 @@
 // The cards of a user: counts, notifications, conversations and requests; and the delivery test.
 import { $, counted, el, list, problem, show, when, write } from "./dom.js";
-import { api, backendCall, bell, claims, onSession, Refusal, session, Stale } from "./session.js";
+import { api, backendCall, bell, claims, has, onSession, Refusal, session, Stale } from "./session.js";
 
 /** Shows the error of an action; the next action that succeeds removes it. */
 export const shown = (work) => Promise.resolve(work).then(() => problem("problem", ""), (error) => {
@@ -57,7 +57,10 @@ export function follow(store, draw) {
 function drawBadges(counts) {
   show("card-badges", Boolean(counts));
   if (!counts) return;
-  const names = [["total", "total"], ["bell", "notifications"], ["messages", "messages"], ["requests", "requests"]];
+  const names = [
+    ["total", "total", true], ["bell", "notifications", has("bell")], ["messages", "messages", has("chat")],
+    ["requests", "requests", has("requests")],
+  ].filter(([, , isShown]) => isShown);
   list($("badges"), names.map(([name, label]) => ({
     key: name, sign: counts[name],
     make: () => el("div", { class: `badge ${name}` },
@@ -148,18 +151,18 @@ async function loadRequests() {
 onSession((connected) => {
   members = new Map();
   areAllShown = false;
-  const { badges, notifications, conversations } = connected;
   const requests = reloading(loadRequests);
   const offs = [
-    follow(badges, drawBadges),
-    follow(notifications, (state) => drawNotifications(state, notifications)),
-    follow(conversations, (state) => drawConversations(state, conversations)),
+    follow(connected.badges, drawBadges),
+    // A store begins to load when it is named.
+    has("bell") && follow(connected.notifications, (state) => drawNotifications(state, connected.notifications)),
+    has("chat") && follow(connected.conversations, (state) => drawConversations(state, connected.conversations)),
     connected.on("*", ({ name, data }) => {
-      if (name.startsWith("request:") || name === "stream:resync") requests.soon();
+      if (name.startsWith("request:") || name === "stream:resync" && has("requests")) requests.soon();
       if (name === "conversation:updated") members.delete(data.conversation?.id);
     }),
-    withEveryStream(connected, requests.soon), requests.stop,
-  ];
+    has("requests") && withEveryStream(connected, requests.soon), requests.stop,
+  ].filter(Boolean);
   return () => {
     offs.forEach((off) => off());
     for (const id of ["badges", "notifications", "conversations", "requests"]) {
@@ -180,7 +183,7 @@ $("seen-all").addEventListener("click", () => shown(answered(bell.notifications.
 const shotsMax = 24;
 let shots = [];
 
-/** A user that does not exist. Without a backend token, the test follows and unfollows this user. */
+/** A user that does not exist, whom the test follows and unfollows without a backend token. */
 const absent = "bellhop-test";
 
 /** Returns the token for calls as a backend: the separate token, or the session's own if its role allows it. */
@@ -188,10 +191,37 @@ export const backendToken = () => session?.backend || (isBackend(claims(session?
 export const isBackend = (claimed) =>
   (claimed.app_metadata?.user_role ?? claimed.role) === "service_role";
 
+/** The ways to cause an event of the user: as the backend, or as the user. */
+const tests = {
+  notification: {
+    isPossible: () => has("bell") && backendToken(),
+    hint: "Creates a notification as your backend does, and measures the time until it arrives on the stream.",
+    isMeant: ({ name, data }, id) => name === "notification:created" && data.eventId === id,
+    cause: (id) => backendCall(backendToken(), "/v1/events", {
+      id, type: "visit.created", userId: bell.user,
+      data: { visitId: id, visitType: "Check-up", hospital: "St. Mary", status: "confirmed" },
+    }),
+  },
+  event: {
+    isPossible: () => has("publish") && backendToken(),
+    hint: "Publishes an event as your backend does, and measures the time until it arrives on the stream.",
+    isMeant: ({ name, data }, id) => name === "test:sent" && data.id === id,
+    cause: (id) => backendCall(backendToken(), "/v1/publish", { event: "test:sent", to: [`user:${bell.user}`], data: { id } }),
+  },
+  follower: {
+    isPossible: () => has("social"),
+    hint: `Follows and unfollows “${absent}”, and measures the time until the event arrives. With a backend token, the test creates a notification.`,
+    isMeant: ({ name, data }) => name === "follow:changed" && data.authorId === absent && data.followed,
+    cause: () => api("PUT", `/v1/users/${absent}/followers/me`),
+    undo: () => api("DELETE", `/v1/users/${absent}/followers/me`),
+  },
+};
+const possibleTest = () => Object.values(tests).find((one) => one.isPossible());
+
 export function drawShotHint() {
-  write("try-hint", backendToken()
-    ? "Creates a notification as your backend does, and measures the time until it arrives on the stream."
-    : `Follows and unfollows “${absent}”, and measures the time until the event arrives. With a backend token, the test creates a notification.`);
+  const one = possibleTest();
+  show("card-try", Boolean(one));
+  write("try-hint", one?.hint ?? "");
 }
 
 /** Waits for one event; rejects after 10 seconds. */
@@ -209,21 +239,14 @@ function arrival(matches) {
 }
 
 async function shoot() {
-  const user = bell.user;
-  const backend = backendToken();
+  const one = possibleTest();
   const id = `test-${Date.now().toString(36)}`;
   const begun = performance.now();
-  const seen = arrival(({ name, data }) => backend ? name === "notification:created" && data.eventId === id
-    : name === "follow:changed" && data.authorId === absent && data.followed);
+  const seen = arrival((event) => one.isMeant(event, id));
   seen.catch(() => {});
-  if (backend) {
-    await backendCall(backend, "/v1/events", {
-      id, type: "visit.created", userId: user,
-      data: { visitId: id, visitType: "Check-up", hospital: "St. Mary", status: "confirmed" },
-    });
-  } else await api("PUT", `/v1/users/${absent}/followers/me`);
+  await one.cause(id);
   const { name, at } = await seen;
-  if (!backend) await api("DELETE", `/v1/users/${absent}/followers/me`);
+  await one.undo?.();
   shots = [...shots, at - begun].slice(-shotsMax);
   drawShots(name);
 }

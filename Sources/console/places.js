@@ -1,7 +1,7 @@
 // The cards of shared things: bookings, a shop's queue and music, leaderboards, posts and table changes.
 import { $, counted, el, inline, list, show, when, write } from "./dom.js";
 import { answered, follow, reloading, shown, withEveryStream } from "./cards.js";
-import { api, bell, onSession } from "./session.js";
+import { api, bell, has, onSession } from "./session.js";
 
 // MARK: Bookings
 
@@ -145,23 +145,25 @@ onSession((connected, { shop }) => {
   let number = 0;
   const bookings = reloading(loadBookings);
   const challenges = reloading(loadChallenges);
-  const feed = connected.feed();
-  const offs = [
-    follow(feed, (state) => drawFeed(state, feed)), bookings.stop, challenges.stop,
-    withEveryStream(connected, () => {
-      bookings.soon();
-      challenges.soon();
-    }),
+  const offs = [bookings.stop, challenges.stop];
+  if (has("social")) {
+    const feed = connected.feed();
+    offs.push(follow(feed, (state) => drawFeed(state, feed)));
+  }
+  if (has("shops")) offs.push(withEveryStream(connected, bookings.soon));
+  if (has("challenges")) offs.push(withEveryStream(connected, challenges.soon));
+  offs.push(
     connected.on("*", (event) => {
-      if (["booking:status_change", "stream:resync"].includes(event.name)) bookings.soon();
-      if (["leaderboard:update", "stream:resync"].includes(event.name)) challenges.soon();
+      const isResync = event.name === "stream:resync";
+      if (event.name === "booking:status_change" || isResync && has("shops")) bookings.soon();
+      if (event.name === "leaderboard:update" || isResync && has("challenges")) challenges.soon();
       const note = tableNote(event);
       if (!note) return;
       rows = [{ ...note, at: Date.now(), number: number += 1 }, ...rows].slice(0, rowsMax);
       drawRows();
     }),
-  ];
-  if (shop) {
+  );
+  if (shop && has("shops")) {
     const music = connected.dj(shop);
     offs.push(follow(connected.queue(shop), drawQueue), follow(music, (state) => drawMusic(state, music)));
   }

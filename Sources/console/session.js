@@ -163,4 +163,9 @@ export async function fetchText(path) {
   return response.text();
 }
 
+/** The feature sets that the service has; null if it does not answer: then each part shows its own error. */
+const sets = await fetchText("/v1/config").then((text) => JSON.parse(text).features, () => null);
+export const has = (set) => sets === null || sets.includes(set);
+for (const part of document.querySelectorAll("[data-set]")) part.hidden = !has(part.dataset.set);
+
 export const serviceURL = base.replace(/\/$/, "");

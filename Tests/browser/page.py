@@ -65,14 +65,18 @@ def members(description, schema):
 
 
 class PageService(Service):
-    """The service with the settings of `make run`."""
+    """The service with the settings of `make run`, and more flags."""
+
+    def __init__(self, *more):
+        self.more = more
+        super().__init__()
 
     @functools.cached_property
     def ada(self):
         return self.token("ada", "--lifetime", "1d")
 
     def start(self):
-        self.flags = ["--drain-seconds=0", f"--console-tokens={self.ada},{self.backend}"]
+        self.flags = ["--drain-seconds=0", f"--console-tokens={self.ada},{self.backend}", *self.more]
         super().start()
 
     def demo(self, *more):
@@ -719,6 +723,37 @@ class Tests:
             page.goto(self.service.url)
             page.wait_for_selector(LIVE)
 
+    # MARK: Feature sets
+
+    def page_of_a_service_with_the_bell_alone_has_nothing_else(self):
+        service, self.service = self.service, PageService("--features=bell")
+        try:
+            asked = []
+            with self.page() as page:
+                page.on("request", lambda request: asked.append(urllib.parse.urlsplit(request.url).path))
+                self.open(page)
+                # Without a backend token and without posts, the user can cause no event.
+                assert not page.is_visible("#card-try"), page.inner_text("#card-try")
+                self.open(page, more=self.with_backend)
+                self.send_test_event(page)
+                assert "notification:created" in page.inner_text("#shot-what")
+                assert page.locator("#badges .badge").count() == 2
+                page.click("#views a >> text=Develop")
+                assert page.is_visible("#watch-topic") and not page.is_visible("#watch-table")
+                assert not page.is_visible("#publish") and not page.is_visible("#explain")
+                self.shoot(page, "bell-alone")
+            others = [path for path in asked if re.search("conversations|requests|feed|bookings|shops|challenges|users", path)]
+            assert not others, others
+            with self.reference() as page:
+                text = page.inner_text("#contents")
+                assert "notifications" in text.lower()
+                for other in ("/v1/conversations", "/v1/posts", "/v1/shops", "/v1/changes", "/v1/publish", "message:created"):
+                    assert other not in text, other
+                self.shoot(page, "bell-alone-api")
+        finally:
+            self.service.stop()
+            self.service = service
+
     # MARK: By keyboard
 
     def page_is_usable_by_keyboard(self):
@@ -772,7 +807,7 @@ class Tests:
         token_is_decoded_and_subscriptions_are_checked, event_is_published_from_the_page,
         operations_are_shown_to_authorized_callers, replicas_are_shown_individually_and_in_total, demo_fills_the_cards,
         school_demo_shows_stale_queries, every_operation_is_shown_with_its_schema,
-        api_reference_is_shown_searched_and_called,
+        api_reference_is_shown_searched_and_called, page_of_a_service_with_the_bell_alone_has_nothing_else,
     ]
 
 

@@ -25,7 +25,13 @@ struct IssuerRules: Sendable {
 
     /// Returns the rules for tokens with this `iss`: the issuer's, else those for any issuer.
     static func of(_ issuer: JSONValue?, among all: [IssuerRules]) -> IssuerRules? {
-        all.first { $0.issuer.map { .string($0) == issuer } ?? false } ?? all.first { $0.issuer == nil }
+        of(issuer, among: all, rules: \.self)
+    }
+
+    /// Returns the one of several things that has the rules for tokens with this `iss`.
+    static func of<One>(_ issuer: JSONValue?, among all: [One], rules: KeyPath<One, IssuerRules>) -> One? {
+        all.first { $0[keyPath: rules].issuer.map { .string($0) == issuer } ?? false }
+            ?? all.first { $0[keyPath: rules].issuer == nil }
     }
 
     /// The issuer in a log or a message.

@@ -202,9 +202,9 @@ final class Authenticator: Sendable {
         guard case .object(let members) = payload else {
             throw Claims.refusal("The token's payload is not a JSON object.")
         }
-        guard let rules = IssuerRules.of(members["iss"], among: authorities.map(\.rules)),
-            let authority = authorities.first(where: { $0.rules.issuer == rules.issuer })
-        else { throw Claims.notOurs("iss", members["iss"]) }
+        guard let authority = IssuerRules.of(members["iss"], among: authorities, rules: \.rules) else {
+            throw Claims.notOurs("iss", members["iss"])
+        }
         return authority
     }
 }

@@ -122,7 +122,8 @@ final class ClaimWarnings: Sendable {
     }
 
     private func noteRoles(_ payload: JSONValue, of caller: Caller, by claims: Claims) {
-        let names = claims.unlistedRoles(in: payload, of: caller)
+        let roles = claims.roles(in: payload, of: caller)
+        let names = roles?.areListed == false ? roles?.names ?? [] : []
         let isMisspelt = names.contains { name in
             claims.rules.roles.contains { $0.name.lowercased() == name.lowercased() }
         }
@@ -131,7 +132,7 @@ final class ClaimWarnings: Sendable {
             if !caller.isService {
                 if caller.tenant == ID("default") { counts.hasDefaultUsers = true } else { counts.hasNamedUsers = true }
             }
-            counts.hasListed = counts.hasListed || !claims.rules.roles.isEmpty && names.isEmpty
+            counts.hasListed = counts.hasListed || roles?.areListed == true
             counts.unlisted += names.isEmpty ? 0 : 1
             counts.usersAsBackends += isUserAsBackend ? 1 : 0
             let isMany = counts.unlisted == Self.unfoundMin && !counts.hasListed

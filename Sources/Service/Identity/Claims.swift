@@ -365,13 +365,14 @@ extension Claims {
         }
     }
 
-    /// Returns the names of roles in a payload, if none of them is listed.
-    func unlistedRoles(in payload: JSONValue, of caller: Caller) -> [String] {
+    /// Returns the names of roles in a user's payload, and whether one of them is listed; nil without names, or without a
+    /// list.
+    func roles(in payload: JSONValue, of caller: Caller) -> (names: [String], areListed: Bool)? {
         guard !rules.roles.isEmpty, !caller.isService,
             let (value, path) = (try? value(payload, .role, in: caller.tenant.text)) ?? nil,
-            let names = try? names(in: value, path, of: caller.tenant.text), role(named: names) == nil
-        else { return [] }
-        return names
+            let names = try? names(in: value, path, of: caller.tenant.text), !names.isEmpty
+        else { return nil }
+        return (names, role(named: names) != nil)
     }
 
     /// Whether a token of a user's session counts as a backend's.

@@ -1,4 +1,5 @@
 import Database
+import Domain
 import MicroHTTP
 import Rows
 import Synchronization
@@ -54,7 +55,7 @@ extension ServiceStart {
             live: features.flatMap(\.live),
             tables: SubscribableTables(
                 catalog: memberships.catalog, watched: features.flatMap(\.watched),
-                hasRows: settings.features.contains(.rows)),
+                hasRows: isOn(.rows)),
             withheld: Catalog.withheld(on: settings.features),
             ownStates: { try ChallengesFeature.ownRanks(boards, $0) })
     }
@@ -101,12 +102,12 @@ extension ServiceStart {
         var channels: [any Channel] = []
         if let webhook = settings.webhook {
             let sources = WebhookSources(
-                message: ConversationsFeature.unread(_:of:in:), preferences: PreferencesFeature.preferences(of:in:))
+                message: unreadMessages, preferences: PreferencesFeature.preferences(of:in:))
             channels.append(WebhookChannel(webhook, sources, shares, clock: clock) { [log = reader.log] in log.epoch })
         }
         if let push = settings.push {
             let sources = PushSources(
-                notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
+                notification: notificationText, message: unreadMessages,
                 preferences: PreferencesFeature.preferences(of:in:))
             channels.append(PushFanOut(push, shares, metrics: metrics, logger: logger))
             channels += push.providers.map { PushChannel($0, push, sources, shares, clock: clock) }
@@ -114,6 +115,21 @@ extension ServiceStart {
         guard !channels.isEmpty else { return nil }
         return OutboxSender(
             channels, reader: reader, isPresent: { admission.hasStream($0) }, metrics: metrics, logger: logger)
+    }
+
+    private func isOn(_ set: FeatureSet) -> Bool { settings.features.contains(set) }
+
+    /// Reads the unread messages that a push message or a webhook is about. While conversations are off, it finds none, and
+    /// what waits is not sent.
+    private var unreadMessages: @Sendable (ID<Conversation>, Owner, DatabaseConnection) throws -> UnreadConversation? {
+        let isOn = isOn(.chat)
+        return { isOn ? try ConversationsFeature.unread($0, of: $1, in: $2) : nil }
+    }
+
+    /// Reads the notification that a push message is about, as ``unreadMessages`` does.
+    private var notificationText: @Sendable (ID<Notification>, Owner, DatabaseConnection) throws -> PushText? {
+        let isOn = isOn(.bell)
+        return { isOn ? try NotificationsFeature.pushText($0, $1, $2) : nil }
     }
 
     func source(_ runner: TransactionRunner, _ changes: ChangeIntake, _ pipeline: EventPipeline) -> SourceReader? {
@@ -132,7 +148,7 @@ extension ServiceStart {
 
     /// Returns a receiver of the app's messages, which refuses them while its set is off.
     private func receiver(_ set: FeatureSet, _ receiver: @escaping SourceMessage.Receiver) -> SourceMessage.Receiver {
-        if settings.features.contains(set) { return receiver }
+        if isOn(set) { return receiver }
         return { _, _ in throw Failure.off(set) }
     }
 

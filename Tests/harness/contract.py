@@ -155,7 +155,8 @@ class Contract:
         if described is None:
             return [f"the status is not described{f' with the code {code}' if code else ''}: {(body or '')[:200]!r}"]
         found = self.mistakes_of_headers(headers, described, status, verb)
-        if code is not None and self.codes.get(code, {}).get("status") != status:
+        listed = self.codes.get(code, {})
+        if code is not None and status not in (listed.get("status"), listed.get("also")):
             found.append(f"the code {code} is not listed with this status")
         content = described.get("content", {})
         media = headers.get("content-type", "").split(";")[0]

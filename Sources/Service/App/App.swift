@@ -1,4 +1,5 @@
 import Database
+import Domain
 import Foundation
 import Logging
 import MicroHTTP
@@ -33,9 +34,14 @@ public final class App: Sendable {
     let source: SourceReader?
     private let report: ServiceReport
 
-    /// - Parameter patience: How long to wait for a database file and an address that another process holds.
+    /// - Parameters:
+    ///   - patience: How long to wait for a database file and an address that another process holds.
+    ///   - hiddenShares: The shares of the badges that are hidden from users, because their features are off.
     /// - Throws: An error that describes the obstacle in one line.
-    public init(settings: Settings, logger: Logger, clock: Clock, patience: Duration = .zero) throws {
+    public init(
+        settings: Settings, logger: Logger, clock: Clock, patience: Duration = .zero,
+        hiding hiddenShares: BadgeShares = []
+    ) throws {
         Catalog.requireSound()
         let logger = Self.configured(logger, by: settings)
         (self.settings, self.logger) = (settings, logger)
@@ -52,7 +58,8 @@ public final class App: Sendable {
         var isComplete = false
         defer { if !isComplete { store.close() } }
         store.register(in: metrics)
-        let start = try ServiceStart(store, settings: settings, clock: clock, metrics: metrics, logger: logger)
+        let start = try ServiceStart(
+            store, settings: settings, clock: clock, metrics: metrics, logger: logger, hiding: hiddenShares)
         start.revocations.register(in: metrics)
         let tracer: Tracer?
         (spans, tracer) = start.tracing(replica: Self.hostName)

@@ -57,6 +57,9 @@ enum Catalog {
             EventLog.migration, Outbox.migration,
         ] + features().flatMap(\.migrations)
 
+    /// The checks of `bellhop check`.
+    static let audits = [Audit.badges(features().compactMap(\.share))] + features().flatMap(\.audits)
+
     static let tables = coreTables + features().flatMap(\.tables)
 
     /// The names that a file of tables cannot declare.

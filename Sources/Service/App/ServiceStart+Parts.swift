@@ -29,7 +29,7 @@ extension ServiceStart {
         TransactionReader(
             store: store, clock: clock, settings: settings, log: log, positions: positions,
             reactions: features.compactMap(\.reaction), tables: Catalog.tables, limiter: limiter,
-            backends: backends)
+            backends: backends, hiddenShares: hiddenShares)
     }
 
     func runner(_ reader: TransactionReader, _ pipeline: EventPipeline) -> TransactionRunner {
@@ -87,7 +87,8 @@ extension ServiceStart {
         Ticker(
             runner: runner, ticks: features.flatMap(\.ticks), sweeps: features.flatMap(\.sweeps),
             longWork: features.flatMap(\.longWork),
-            prunings: [Idempotency.pruning], lines: clockLines, logger: logger)
+            prunings: [Idempotency.pruning], lines: clockLines,
+            shares: ShareWalk(hiding: hiddenShares, logger: logger), logger: logger)
     }
 
     /// Returns the sender of webhooks and push messages; nil if neither is set up.

@@ -1,4 +1,5 @@
 import Database
+import Domain
 import Logging
 
 /// The start of the service: its parameters, and the data that it reads from the database before anything is served.
@@ -10,6 +11,8 @@ struct ServiceStart {
     let clockLines: ClockLines
     let metrics: MetricsRegistry
     let logger: Logger
+    /// The shares of the badges that are hidden from users, because their features are off.
+    let hiddenShares: BadgeShares
     let features = Catalog.features()
     /// The log from which streams are served.
     let log: LogIdentity
@@ -28,9 +31,10 @@ struct ServiceStart {
     let backends = Backends()
 
     init(
-        _ store: DatabaseStore, settings: Settings, clock machine: Clock, metrics: MetricsRegistry, logger: Logger
+        _ store: DatabaseStore, settings: Settings, clock machine: Clock, metrics: MetricsRegistry, logger: Logger,
+        hiding hiddenShares: BadgeShares = []
     ) throws {
-        (self.store, self.settings) = (store, settings)
+        (self.store, self.settings, self.hiddenShares) = (store, settings, hiddenShares)
         (self.metrics, self.logger) = (metrics, logger)
         try Self.prepare(store, logger)
         let (line, reached) = try store.read { try ClockLines.read(boot: machine.boot, in: $0) }

@@ -87,9 +87,7 @@ public final class App: Sendable {
         // The streams.
         let streams = start.streams(reader, workers, authenticator, boards: boards, admission: admission)
         let directory = StreamDirectory(shards: shards, dependencies: streams)
-        replicas = pipeline.mailbox.map {
-            ReplicaRequests(directory: directory, mailbox: $0, publish: runner.notifyReplicas)
-        }
+        replicas = start.replicaRequests(pipeline, directory, runner)
 
         // The path of requests.
         let intake = start.changeIntake(pipeline.pump, admission)
@@ -97,9 +95,7 @@ public final class App: Sendable {
         report = start.report(authenticator, pipeline.pump, source)
         bodies = BodyBudgets(metrics)
         rows = TenantRows(reader, metrics: metrics, logger: logger)
-        let dispatcher = Dispatcher(
-            runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
-            workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
+        let dispatcher = start.dispatcher(runner, authenticator, workers, bodies, tracer)
         let parts = start.dependencies(report, intake, pipeline, streams, requests: replicas ?? directory)
         let features = Catalog.features(servedBy: parts)
         let http = HTTPMetrics(metrics)

@@ -76,6 +76,24 @@ extension ServiceStart {
         .init(topics: memberships.catalog.topics, taken: Catalog.eventPrefixes)
     }
 
+    func dispatcher(
+        _ runner: TransactionRunner, _ authenticator: Authenticator, _ workers: WorkerPool, _ bodies: BodyBudgets,
+        _ tracer: Tracer?
+    ) -> Dispatcher {
+        Dispatcher(
+            runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
+            workers: workers, cursors: PageCursors(secret: cursorSecret), tracer: tracer, logger: logger)
+    }
+
+    /// Returns the exchange of requests about streams; nil if this process is the only one.
+    func replicaRequests(
+        _ pipeline: EventPipeline, _ directory: StreamDirectory, _ runner: TransactionRunner
+    ) -> ReplicaRequests? {
+        pipeline.mailbox.map {
+            ReplicaRequests(directory: directory, mailbox: $0, publish: runner.notifyReplicas)
+        }
+    }
+
     func changeIntake(_ pump: EventPump, _ admission: StreamAdmission) -> ChangeIntake {
         ChangeIntake(
             memberships: memberships,

@@ -161,10 +161,10 @@ enum BadgeLedger {
 extension BadgeLedger {
     /// Hides exactly these shares of users' counts. Only users whose shown counts change get a new version.
     ///
-    /// - Returns: The counts of these users.
+    /// - Returns: The counts of these users, and the number of users whose hidden shares were others.
     static func hide(
         _ hidden: BadgeShares, of users: [ID<User>], tenant: ID<Tenant>, at now: Timestamp, in db: DatabaseConnection
-    ) throws -> [ID<User>: Badges] {
+    ) throws -> (shown: [ID<User>: Badges], changed: Int) {
         let isSeen = BadgeShare.allCases.map { share -> SQL in
             let bit = BadgeShares(share).rawValue
             return "((hidden & \(bit)) <> \(hidden.rawValue & bit) AND \(SQL(unchecked: share.column)) > 0)"
@@ -172,7 +172,7 @@ extension BadgeLedger {
         let parts = RowParts.ranges(of: users.count, most: 512).map { part -> SQL in
             "hidden <> \(hidden.rawValue) AND user_id IN \(values: users[part].map(\.text))"
         }
-        let changed = try sums(
+        let shown = try sums(
             parts.map { isMeant in
                 """
                 UPDATE \(badges, within: tenant, bookkeeping) SET hidden = \(hidden.rawValue), version = version + 1,
@@ -181,11 +181,11 @@ extension BadgeLedger {
                 RETURNING \(columns), user_id
                 """
             }, in: db)
-        try db.run(
+        let others = try db.run(
             parts.map { isMeant in
                 "UPDATE \(badges, within: tenant, bookkeeping) SET hidden = \(hidden.rawValue) WHERE \(isMeant)"
             })
-        return changed
+        return (shown, shown.count + others)
     }
 
     /// Some users that follow each other in the order of the table.

@@ -225,13 +225,13 @@ final class Transaction {
     /// Hides exactly these shares of users' badges. Users whose shown counts change get a version and an event, as after
     /// each other change.
     ///
-    /// - Returns: The number of users whose shown counts change.
-    func hideShares(_ hidden: BadgeShares, of users: [ID<User>]) throws -> Int {
+    /// - Returns: The number of users whose shown counts change, and of all whose hidden shares change.
+    func hideShares(_ hidden: BadgeShares, of users: [ID<User>]) throws -> (shown: Int, changed: Int) {
         try lock(users.map(LockKey.user))
-        let shown = try BadgeLedger.hide(hidden, of: users, tenant: tenant, at: now, in: db)
+        let (shown, changed) = try BadgeLedger.hide(hidden, of: users, tenant: tenant, at: now, in: db)
         noteStored(shown)
         for user in users where shown[user] != nil { noteChange(of: user) }
-        return shown.count
+        return (shown.count, changed)
     }
 
     /// Returns a user's counts in this transaction.

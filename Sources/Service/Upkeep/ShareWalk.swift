@@ -15,9 +15,10 @@ final class ShareWalk: Sendable {
         var place: Owner?
         /// By the clock's uptime.
         var dueAt: Duration = .zero
-        /// The users whose rows were changed, and those of them whose shown counts changed.
-        var users = 0
+        /// The users whose hidden shares were changed, and those of them whose shown counts changed.
+        var changed = 0
         var shown = 0
+        var isLogged = false
     }
 
     /// The time between the end of a walk and the next one.
@@ -42,27 +43,28 @@ final class ShareWalk: Sendable {
     /// - Returns: Whether more users follow.
     func step(_ runner: TransactionRunner) throws -> Bool {
         var walk = walk.withLock { $0 }
+        defer { self.walk.withLock { [walk] in $0 = walk } }
         let now = runner.clock.uptime()
         guard walk.dueAt <= now else { return false }
-        let piece = try runner.store.read(isSingle: true) { [walk] db in
+        let piece = try runner.store.read(isSingle: true) { [place = walk.place] db in
             try BadgeLedger.look(
-                after: walk.place, hiding: hidden, rowsMax: Self.rowsAtOnceMax, usersMax: Self.usersAtOnceMax, in: db)
+                after: place, hiding: hidden, rowsMax: Self.rowsAtOnceMax, usersMax: Self.usersAtOnceMax, in: db)
         }
         if !piece.differing.isEmpty {
-            if walk.users == 0 { logBeginning() }
-            walk.shown += try change(piece, runner)
-            walk.users += piece.differing.count
+            if !walk.isLogged { logBeginning() }
+            walk.isLogged = true
+            let (shown, changed) = try change(piece, runner)
+            walk.shown += shown
+            walk.changed += changed
         }
         walk.place = piece.last
-        if piece.last == nil {
-            if walk.users > 0 { logEnd(of: walk) }
-            walk = Walk(dueAt: now + .seconds(Self.pauseSeconds))
-        }
-        self.walk.withLock { [walk] in $0 = walk }
-        return piece.last != nil
+        guard piece.last == nil else { return true }
+        if walk.isLogged { logEnd(of: walk) }
+        walk = Walk(dueAt: now + .seconds(Self.pauseSeconds))
+        return false
     }
 
-    private func change(_ piece: BadgeLedger.Piece, _ runner: TransactionRunner) throws -> Int {
+    private func change(_ piece: BadgeLedger.Piece, _ runner: TransactionRunner) throws -> (shown: Int, changed: Int) {
         try runner.store.writeAndWait { [hidden] db in
             try db.lock([LockKey.tick("badges.shares").name(in: piece.tenant)])
             return try runner.write(as: .system(tenant: piece.tenant), in: db) {
@@ -81,6 +83,6 @@ final class ShareWalk: Sendable {
     private func logEnd(of walk: Walk) {
         logger.info(
             "The badges of all users show the features that are on.",
-            metadata: ["users": "\(walk.users)", "changed": "\(walk.shown)"])
+            metadata: ["users": "\(walk.changed)", "changed": "\(walk.shown)"])
     }
 }

@@ -184,8 +184,7 @@ import Values
     func walks_besideOtherWrites_loseNothing(_ seed: UInt64) async throws {
         let service = try TestService.start(at: TestService.morning)
         let users = (0..<8).map { "w\($0)" }
-        var streams: [StreamListener] = []
-        for user in users { streams.append(try await service.listen(as: .user(user))) }
+        let streams = try await concurrently(users) { try await service.listen(as: .user($0)) }
         let members = Bellhop.CreateConversationBody(memberIds: Array(users.dropFirst()))
         let chat = try await service.client(users[0]).createConversation(members).value.id
         let walks = Task.detached {
@@ -241,7 +240,7 @@ import Values
         let rows = try b.badgeRows().values
         #expect(rows.count == 3000 && rows.allSatisfy { $0.hidden == 2 })
         #expect(rows.allSatisfy { $0.version == ($0.counts[1] > 0 ? 2 : 1) })
-        #expect(try Self.events(a) == 2000)
+        #expect(try Self.events(a) == rows.count { $0.counts[1] > 0 })
         try Self.expectExactShares(a)
     }
 }

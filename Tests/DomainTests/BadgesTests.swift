@@ -33,6 +33,17 @@ import Values
         #expect(change == BadgeChange(requests: 1, bell: 2))
     }
 
+    /// The bits are stored, so they are named here once more.
+    @Test(arguments: 0..<8) func hiddenShares_areZero_andTheOthersAreNot(_ bits: Int) {
+        let shown = Badges(messages: 2, requests: 3, bell: 4, version: 7, asOf: Timestamp(microseconds: 1))
+            .hiding(BadgeShares(rawValue: bits))
+        #expect(shown.messages == (bits & 1 == 0 ? 2 : 0))
+        #expect(shown.requests == (bits & 2 == 0 ? 3 : 0))
+        #expect(shown.bell == (bits & 4 == 0 ? 4 : 0))
+        #expect(shown.total == shown.messages + shown.requests + shown.bell)
+        #expect(shown.version == 7 && shown.asOf == Timestamp(microseconds: 1))
+    }
+
     @Test func badges_areWrittenWithTotalVersionAndMoment() {
         let badges = Badges(messages: 2, requests: 3, bell: 120, version: 7, asOf: Timestamp(microseconds: 0))
         #expect(

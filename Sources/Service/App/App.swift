@@ -1,4 +1,5 @@
 import Database
+import Domain
 import Foundation
 import Logging
 import MicroHTTP
@@ -33,9 +34,14 @@ public final class App: Sendable {
     let source: SourceReader?
     private let report: ServiceReport
 
-    /// - Parameter patience: How long to wait for a database file and an address that another process holds.
+    /// - Parameters:
+    ///   - patience: How long to wait for a database file and an address that another process holds.
+    ///   - hiddenShares: The shares of the badges that are hidden from users; nil for those of sets that are off.
     /// - Throws: An error that describes the obstacle in one line.
-    public init(settings: Settings, logger: Logger, clock: Clock, patience: Duration = .zero) throws {
+    public init(
+        settings: Settings, logger: Logger, clock: Clock, patience: Duration = .zero,
+        hiding hiddenShares: BadgeShares? = nil
+    ) throws {
         Catalog.requireSound()
         let logger = Self.configured(logger, by: settings)
         (self.settings, self.logger) = (settings, logger)
@@ -52,7 +58,8 @@ public final class App: Sendable {
         var isComplete = false
         defer { if !isComplete { store.close() } }
         store.register(in: metrics)
-        let start = try ServiceStart(store, settings: settings, clock: clock, metrics: metrics, logger: logger)
+        let start = try ServiceStart(
+            store, settings: settings, clock: clock, metrics: metrics, logger: logger, hiding: hiddenShares)
         start.revocations.register(in: metrics)
         let tracer: Tracer?
         (spans, tracer) = start.tracing(replica: Self.hostName)
@@ -80,9 +87,7 @@ public final class App: Sendable {
         // The streams.
         let streams = start.streams(reader, workers, authenticator, boards: boards, admission: admission)
         let directory = StreamDirectory(shards: shards, dependencies: streams)
-        replicas = pipeline.mailbox.map {
-            ReplicaRequests(directory: directory, mailbox: $0, publish: runner.notifyReplicas)
-        }
+        replicas = start.replicaRequests(pipeline, directory, runner)
 
         // The path of requests.
         let intake = start.changeIntake(pipeline.pump, admission)
@@ -90,9 +95,7 @@ public final class App: Sendable {
         report = start.report(authenticator, pipeline.pump, source)
         bodies = BodyBudgets(metrics)
         rows = TenantRows(reader, metrics: metrics, logger: logger)
-        let dispatcher = Dispatcher(
-            runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
-            workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
+        let dispatcher = start.dispatcher(runner, authenticator, workers, bodies, tracer)
         let parts = start.dependencies(report, intake, pipeline, streams, requests: replicas ?? directory)
         let features = Catalog.features(on: settings.features, servedBy: parts)
         let http = HTTPMetrics(metrics)

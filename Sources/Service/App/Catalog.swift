@@ -1,5 +1,6 @@
 import Configuration
 import Database
+import Domain
 import MicroHTTP
 import Rows
 import Visibility
@@ -67,6 +68,9 @@ enum Catalog {
             EventLog.migration, Outbox.migration,
         ] + features().flatMap(\.migrations)
 
+    /// The checks of `bellhop check`.
+    static let audits = [Audit.badges(features().compactMap(\.share))] + features().flatMap(\.audits)
+
     static let tables = coreTables + features().flatMap(\.tables)
 
     /// The names that a file of tables cannot declare.
@@ -86,6 +90,14 @@ enum Catalog {
                 off.flatMap(\.endpoints).map { .init(method: $0.method.rawValue.lowercased(), pattern: $0.pattern) }),
             events: Set(off.flatMap(\.events)),
             constants: Set(off.flatMap { $0.constantNames(settings) }))
+    }
+
+    /// Returns the shares of the badges that features of other sets maintain.
+    static func hiddenShares(on sets: Set<FeatureSet>) -> BadgeShares {
+        features().reduce(into: []) { hidden, feature in
+            guard let set = feature.set, !sets.contains(set), let counted = feature.share else { return }
+            hidden.insert(BadgeShares(counted.share))
+        }
     }
 
     /// Returns the events of the log that belong to sets that are off.

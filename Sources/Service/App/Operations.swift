@@ -248,7 +248,7 @@ public enum Operations {
         // One read, so that all audits see one snapshot of the database.
         return try damage
             + store.read { db in
-                try Catalog.features().flatMap(\.audits).flatMap { audit in
+                try Catalog.audits.flatMap { audit in
                     try audit.run(db).map { "\(audit.name): \($0)" }
                 }
             }

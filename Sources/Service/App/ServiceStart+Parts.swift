@@ -31,7 +31,7 @@ extension ServiceStart {
         TransactionReader(
             store: store, clock: clock, settings: settings, log: log, positions: positions,
             reactions: features.compactMap(\.reaction), tables: Catalog.tables, limiter: limiter,
-            backends: backends)
+            backends: backends, hiddenShares: hiddenShares)
     }
 
     func runner(_ reader: TransactionReader, _ pipeline: EventPipeline) -> TransactionRunner {
@@ -82,6 +82,24 @@ extension ServiceStart {
         .init(topics: memberships.catalog.topics, taken: Catalog.eventPrefixes)
     }
 
+    func dispatcher(
+        _ runner: TransactionRunner, _ authenticator: Authenticator, _ workers: WorkerPool, _ bodies: BodyBudgets,
+        _ tracer: Tracer?
+    ) -> Dispatcher {
+        Dispatcher(
+            runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
+            workers: workers, cursors: PageCursors(secret: cursorSecret), tracer: tracer, logger: logger)
+    }
+
+    /// Returns the exchange of requests about streams; nil if this process is the only one.
+    func replicaRequests(
+        _ pipeline: EventPipeline, _ directory: StreamDirectory, _ runner: TransactionRunner
+    ) -> ReplicaRequests? {
+        pipeline.mailbox.map {
+            ReplicaRequests(directory: directory, mailbox: $0, publish: runner.notifyReplicas)
+        }
+    }
+
     func changeIntake(_ pump: EventPump, _ admission: StreamAdmission) -> ChangeIntake {
         ChangeIntake(
             memberships: memberships,
@@ -93,7 +111,8 @@ extension ServiceStart {
         Ticker(
             runner: runner, ticks: features.flatMap(\.ticks), sweeps: features.flatMap(\.sweeps),
             longWork: features.flatMap(\.longWork),
-            prunings: [Idempotency.pruning], lines: clockLines, logger: logger)
+            prunings: [Idempotency.pruning], lines: clockLines,
+            shares: ShareWalk(hiding: hiddenShares, logger: logger), logger: logger)
     }
 
     /// Returns the sender of webhooks and push messages; nil if neither is set up.

@@ -1,4 +1,5 @@
 import Database
+import Domain
 import Logging
 
 /// The start of the service: its parameters, and the data that it reads from the database before anything is served.
@@ -10,6 +11,8 @@ struct ServiceStart {
     let clockLines: ClockLines
     let metrics: MetricsRegistry
     let logger: Logger
+    /// The shares of the badges that are hidden from users, because their features are off.
+    let hiddenShares: BadgeShares
     let features: [Feature]
     /// The log from which streams are served.
     let log: LogIdentity
@@ -28,11 +31,13 @@ struct ServiceStart {
     let backends = Backends()
 
     init(
-        _ store: DatabaseStore, settings: Settings, clock machine: Clock, metrics: MetricsRegistry, logger: Logger
+        _ store: DatabaseStore, settings: Settings, clock machine: Clock, metrics: MetricsRegistry, logger: Logger,
+        hiding hiddenShares: BadgeShares? = nil
     ) throws {
         (self.store, self.settings) = (store, settings)
         (self.metrics, self.logger) = (metrics, logger)
         features = Catalog.features(on: settings.features)
+        self.hiddenShares = hiddenShares ?? Catalog.hiddenShares(on: settings.features)
         try Self.prepare(store, logger)
         let (line, reached) = try store.read { try ClockLines.read(boot: machine.boot, in: $0) }
         let steady = SteadyClock(machine, line: line, reached: reached, logger: logger)

@@ -1,4 +1,5 @@
 import Database
+import Domain
 import Values
 
 /// One capability of the service, with everything that the catalog must know about it. A feature is one folder and one
@@ -19,6 +20,8 @@ struct Feature: Sendable {
     var longWork: [LongWork] = []
     /// The steps in which a person leaves the feature, besides the declarations of its tables.
     var personSteps: [PersonStep] = []
+    /// The share of the badges that it maintains.
+    var share: CountedShare?
     /// The checks of `bellhop check` for this feature: each finds contradictions in its rows.
     var audits: [Audit] = []
     /// Memberships whose keys are granted to open streams.
@@ -41,7 +44,8 @@ struct Feature: Sendable {
         feature.watched = watched.map { $0.off(set) }
         feature.ticks = ticks.filter(\.isTidying)
         (feature.sweeps, feature.longWork) = (sweeps, longWork)
-        (feature.personSteps, feature.audits, feature.locks) = (personSteps, audits, locks)
+        (feature.personSteps, feature.share, feature.audits) = (personSteps, share, audits)
+        feature.locks = locks
         return feature
     }
 
@@ -65,6 +69,18 @@ struct Feature: Sendable {
 struct Audit: Sendable {
     let name: String
     let run: @Sendable (DatabaseConnection) throws -> [String]
+
+    /// Compares the stored shares of the badges with their features' rows, also the hidden ones.
+    static func badges(_ shares: [CountedShare]) -> Audit {
+        Audit(name: "counts") { db in
+            let stored = try BadgeLedger.stored(in: db)
+            return try shares.flatMap { counted in
+                differences(
+                    "number of \(counted.share.column)", stored: stored.mapValues { $0[counted.share] },
+                    recounted: try counted.recount(db))
+            }
+        }
+    }
 
     /// Returns one line for each user whose stored number differs, ordered by user.
     static func differences(_ name: String, stored: [Owner: Int], recounted: [Owner: Int]) -> [String] {

@@ -213,10 +213,25 @@ final class Transaction {
     /// Changes a user's absolute counts. The version and one `badges:update` are updated automatically.
     func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
         try lock(.user(user))
-        let change = BadgeChange(messages: messages, requests: requests, bell: bell)
+        changes[user, default: .none] += BadgeChange(messages: messages, requests: requests, bell: bell)
+        noteChange(of: user)
+    }
+
+    private func noteChange(of user: ID<User>) {
         if untoldUserSet.insert(user).inserted { untoldUsers.append(user) }
-        changes[user, default: .none] += change
         if changedUserSet.insert(user).inserted { changedUsers.append(user) }
+    }
+
+    /// Hides exactly these shares of users' badges. Users whose shown counts change get a version and an event, as after
+    /// each other change.
+    ///
+    /// - Returns: The number of users whose shown counts change, and of all whose hidden shares change.
+    func hideShares(_ hidden: BadgeShares, of users: [ID<User>]) throws -> (shown: Int, changed: Int) {
+        try lock(users.map(LockKey.user))
+        let (shown, changed) = try BadgeLedger.hide(hidden, of: users, tenant: tenant, at: now, in: db)
+        noteStored(shown)
+        for user in users where shown[user] != nil { noteChange(of: user) }
+        return (shown.count, changed)
     }
 
     /// Returns a user's counts in this transaction.
@@ -242,7 +257,7 @@ final class Transaction {
                 losing[change, default: []].append(user)
             }
         }
-        noteStored(try BadgeLedger.add(gaining, tenant: tenant, at: now, in: db))
+        noteStored(try BadgeLedger.add(gaining, tenant: tenant, hiding: reader.hiddenShares, at: now, in: db))
         for (change, users) in losing {
             for part in RowParts.ranges(of: users.count, most: Self.storedAtOnceMax) {
                 noteStored(try BadgeLedger.add(change, toEach: users[part], tenant: tenant, at: now, in: db))
@@ -261,7 +276,8 @@ final class Transaction {
     private func storeCounts(of user: ID<User>) throws {
         guard let change = changes.removeValue(forKey: user), !change.isNone else { return }
         counts[user] = try BadgeLedger.add(
-            change, versionStep: counts[user] == nil ? 1 : 0, to: Owner(tenant: tenant, userId: user), at: now, in: db)
+            change, versionStep: counts[user] == nil ? 1 : 0, to: Owner(tenant: tenant, userId: user),
+            hiding: reader.hiddenShares, at: now, in: db)
     }
 
     // MARK: The end

@@ -118,6 +118,8 @@ final class TransactionReader: Sendable {
     let limiter: RateLimiter
     let rows: StoredRows
     let backends: Backends
+    /// The shares of the badges that are hidden from users, because their features are off.
+    let hiddenShares: BadgeShares
     /// The push messages that users cause.
     let pushes = CallerPace()
     /// Wakes the senders of outboxes after a commit that has added to one.
@@ -128,10 +130,11 @@ final class TransactionReader: Sendable {
     init(
         store: DatabaseStore, clock: Clock, settings: Settings, log: LogIdentity, positions: TenantPositions,
         reactions: [Reaction], tables: [Table], limiter: RateLimiter,
-        backends: Backends = Backends()
+        backends: Backends = Backends(), hiddenShares: BadgeShares = []
     ) {
         self.store = store
         self.backends = backends
+        self.hiddenShares = hiddenShares
         self.limiter = limiter
         rows = StoredRows(limiter.shares, tables)
         self.clock = clock

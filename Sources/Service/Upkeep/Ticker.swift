@@ -95,7 +95,7 @@ final class Ticker: Sendable {
 
     init(
         runner: TransactionRunner, ticks: [Tick], sweeps: [Sweep], longWork: [LongWork], prunings: [Pruning],
-        lines: ClockLines? = nil, logger: Logger
+        lines: ClockLines? = nil, shares: ShareWalk? = nil, logger: Logger
     ) {
         self.runner = runner
         self.logger = logger
@@ -116,6 +116,9 @@ final class Ticker: Sendable {
                 Job(name: "clock", everySeconds: ClockLines.everySeconds, dueAt: now) {
                     try lines.look(in: $0.runner.store)
                 })
+        }
+        if let shares {
+            jobs.append(Job(name: "badges.shares", everySeconds: 1, dueAt: now) { try $0.run(shares) })
         }
         // A query of a file costs nothing; one of a server, by each replica, a little.
         let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
@@ -233,6 +236,12 @@ final class Ticker: Sendable {
                 sweeping.withLock { $0[key] = (next, nextAt) }
                 if thread.isStopping { return }
             }
+        }
+    }
+
+    private func run(_ walk: ShareWalk) throws {
+        for _ in 0..<ShareWalk.stepsAtOnceMax {
+            guard try walk.step(runner), !thread.isStopping else { return }
         }
     }
 

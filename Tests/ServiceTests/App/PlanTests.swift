@@ -27,6 +27,14 @@ import Values
         for other in others { #expect(!plan.contains(other), "\(plan)", sourceLocation: sourceLocation) }
     }
 
+    // MARK: Badges
+
+    @Test func walkOverBadges_continuesWhereItWas() throws {
+        try Self.expectPlan(
+            of: BadgeLedger.walk(after: Owner(tenant: "t", userId: "u1"), limit: 2),
+            contains: "SEARCH badges USING PRIMARY KEY", lacks: ["SCAN", "TEMP B-TREE"])
+    }
+
     // MARK: Conversations and requests
 
     /// The plan starts from the caller's own memberships, never from all conversations of the tenant. The result is

@@ -2,6 +2,7 @@ import BellhopClient
 import Configuration
 import Cryptography
 import Database
+import Domain
 import Foundation
 import Logging
 import MicroHTTP
@@ -30,6 +31,8 @@ final class TestService: @unchecked Sendable {
     /// than a call.
     private(set) var anyone: BellhopClient
     private var overrides: [String: String]
+    /// The shares of the badges that it hides.
+    private var hiddenShares: BadgeShares?
     let database: TestDatabase
     private let logger: Logger
     /// The service whose replica this is, which creates and drops the database; nil for the first service.
@@ -74,15 +77,16 @@ final class TestService: @unchecked Sendable {
 
     private init(
         clock: ManualClock, directory: TemporaryDirectory, overrides: [String: String], database: TestDatabase,
-        original: TestService? = nil, logger: Logger = Logger(label: "test")
+        original: TestService? = nil, logger: Logger = Logger(label: "test"), hiding hiddenShares: BadgeShares? = nil
     ) throws {
+        self.hiddenShares = hiddenShares
         self.clock = clock
         self.logger = logger
         self.directory = directory
         self.overrides = overrides
         self.database = database
         self.original = original
-        app = try Self.makeApp(clock, database, overrides, logger)
+        app = try Self.makeApp(clock, database, overrides, logger, hiddenShares)
         anyone = Self.makeClient(of: app)
     }
 
@@ -98,13 +102,14 @@ final class TestService: @unchecked Sendable {
 
     /// - Parameter overrides: settings that differ from the tests' own, as texts.
     static func start(
-        _ overrides: [String: String] = [:], at moment: String? = nil, logger: Logger = Logger(label: "test")
+        _ overrides: [String: String] = [:], at moment: String? = nil, logger: Logger = Logger(label: "test"),
+        hiding hiddenShares: BadgeShares? = nil
     ) throws -> TestService {
         let directory = try TemporaryDirectory()
         let clock = ManualClock(moment.flatMap { Timestamp(rfc3339: $0) })
         return try TestService(
             clock: clock, directory: directory, overrides: overrides,
-            database: TestDatabase(in: directory), logger: logger)
+            database: TestDatabase(in: directory), logger: logger, hiding: hiddenShares)
     }
 
     /// Starts the service on an existing database.
@@ -145,14 +150,17 @@ final class TestService: @unchecked Sendable {
     /// - Parameters:
     ///   - drainSeconds: how long it keeps serving while not ready, by its clock.
     ///   - changes: settings that change with the restart.
+    ///   - hidden: the shares of the badges that it hides from now on; nil for the same ones.
     ///   - meanwhile: an action while no service runs.
     func restart(
-        drainSeconds: Int = 0, with changes: [String: String] = [:], meanwhile: () throws -> Void = {}
+        drainSeconds: Int = 0, with changes: [String: String] = [:], hiding hidden: BadgeShares? = nil,
+        meanwhile: () throws -> Void = {}
     ) async throws {
         await app.shutdown(drainSeconds: drainSeconds)
         try meanwhile()
         overrides.merge(changes) { $1 }
-        app = try Self.makeApp(clock, database, overrides, logger)
+        hiddenShares = hidden ?? hiddenShares
+        app = try Self.makeApp(clock, database, overrides, logger, hiddenShares)
         anyone = Self.makeClient(of: app)
     }
 
@@ -161,7 +169,8 @@ final class TestService: @unchecked Sendable {
     }
 
     private static func makeApp(
-        _ clock: ManualClock, _ database: TestDatabase, _ overrides: [String: String], _ logger: Logger
+        _ clock: ManualClock, _ database: TestDatabase, _ overrides: [String: String], _ logger: Logger,
+        _ hiddenShares: BadgeShares?
     ) throws -> App {
         var values = [
             "port": "0", "database": database.url, "databaseConnections": "3", "databaseWriters": "2",
@@ -173,7 +182,8 @@ final class TestService: @unchecked Sendable {
             "metricsSeconds": "0", "tables": "school",
         ]
         values.merge(overrides) { $1 }
-        let app = try App(settings: Self.settings(values), logger: logger, clock: clock.clock)
+        let app = try App(
+            settings: Self.settings(values), logger: logger, clock: clock.clock, hiding: hiddenShares)
         try app.start()
         return app
     }
@@ -253,7 +263,7 @@ final class TestService: @unchecked Sendable {
 
     /// Runs the service's own recount of all stored data.
     func audit() throws -> [String] {
-        try app.store.read { db in try Catalog.features().flatMap(\.audits).flatMap { try $0.run(db) } }
+        try app.store.read { db in try Catalog.audits.flatMap { try $0.run(db) } }
     }
 
     /// Returns whether a periodic job has work to do.

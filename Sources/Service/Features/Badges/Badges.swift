@@ -59,7 +59,10 @@ enum BadgesFeature {
             return .read { tx in
                 let badges = try BadgeLedger.read(userId, at: tx.now, visibleTo: tx.scope, in: tx.db)
                 call.badgeVersions.note(badges.version, of: call.caller.owner, readIn: generation)
-                let shares = try tx.db.rows(unread) { (conversationId: try $0.text(0), unread: try $0.integer(1)) }
+                // If the badge has no messages or hides them, no conversation has any.
+                let shares =
+                    badges.messages == 0
+                    ? [] : try tx.db.rows(unread) { (conversationId: try $0.text(0), unread: try $0.integer(1)) }
                 return Response.json(headers: pollInterval, tag: tx.tag(badges.version, variant: variant)) {
                     writer in
                     badges.sent(in: tx.epoch).write(membersTo: &writer)

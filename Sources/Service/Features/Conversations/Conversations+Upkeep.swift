@@ -69,7 +69,7 @@ extension ConversationsFeature {
     private static let allRosters: SQL = "\(rosters, unscoped: recounting)"
     private static let allMessages: SQL = "\(messages, unscoped: recounting)"
 
-    /// Compares every stored number of conversations with a recount.
+    /// Compares the stored numbers of conversations with a recount.
     static let audit = Audit(name: "conversations") { db in
         try sequenceGaps(in: db) + memberDifferences(in: db) + unreadDifferences(in: db)
     }
@@ -118,10 +118,27 @@ extension ConversationsFeature {
         }.compactMap { $0 }
     }
 
-    /// Checks that each place agrees with the unread messages, counted one by one, and the badge with their sum.
+    /// Checks that each place agrees with the unread messages.
     private static func unreadDifferences(in db: DatabaseConnection) throws -> [String] {
         var differences: [String] = []
+        try countUnread(in: db) { owner, conversation, stored, counted in
+            guard stored != counted else { return }
+            differences.append("\(owner.tenant)/\(owner.userId): \(stored) unread in \(conversation) are \(counted)")
+        }
+        return differences
+    }
+
+    static let share = CountedShare(share: .messages) { db in
         var sums: [Owner: Int] = [:]
+        try countUnread(in: db) { owner, _, _, counted in sums[owner, default: 0] += counted }
+        return sums
+    }
+
+    /// Counts the unread messages of each place one by one.
+    private static func countUnread(
+        in db: DatabaseConnection,
+        _ body: (_ owner: Owner, _ conversation: String, _ stored: Int, _ counted: Int) -> Void
+    ) throws {
         try db.forEach(
             """
             SELECT p.tenant, p.user_id, p.conversation_id, c.last_sequence - p.position - p.excluded,
@@ -132,27 +149,9 @@ extension ConversationsFeature {
             JOIN \(allConversations) AS c ON c.tenant = p.tenant AND c.id = p.conversation_id
             """
         ) { row in
-            let owner = Owner(tenant: try row.id(0), userId: ID(try row.text(1)))
-            let (stored, counted) = (try row.integer(3), try row.integer(4))
-            sums[owner, default: 0] += counted
-            if stored != counted {
-                differences.append(
-                    "\(owner.tenant)/\(owner.userId): \(stored) unread in \(try row.text(2)) are \(counted)")
-            }
+            let owner = Owner(tenant: try row.id(0), userId: try row.id(1))
+            body(owner, try row.text(2), try row.integer(3), try row.integer(4))
             return true
         }
-        try BadgeLedger.all(in: db) { tenant, userId, counts in
-            let counted = sums.removeValue(forKey: Owner(tenant: tenant, userId: userId)) ?? 0
-            guard counts.messages != counted else { return }
-            differences.append(
-                "\(tenant)/\(userId): the stored number of messages is \(counts.messages), but the actual number is \(counted)"
-            )
-        }
-        for (owner, counted) in sums where counted != 0 {
-            differences.append(
-                "\(owner.tenant)/\(owner.userId): the number of messages is not stored, but the actual number is \(counted)"
-            )
-        }
-        return differences
     }
 }

@@ -6,7 +6,7 @@ enum ConversationsFeature {
     static let feature = Feature(
         name: "conversations", set: .chat, tables: [members, conversations, rosters, messages], migrations: migrations,
         endpoints: endpoints + messageEndpoints, ticks: [pruning], sweeps: [retention],
-        personSteps: [messagesStep, membersStep], audits: [audit],
+        personSteps: [messagesStep, membersStep], share: share, audits: [audit],
         events: [
             "message:created", "message:deleted", "conversation:read", "conversation:updated", "conversation:removed",
         ],

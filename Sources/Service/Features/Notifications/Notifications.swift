@@ -9,7 +9,7 @@ enum NotificationsFeature {
         name: "notifications", set: .bell, tables: [notifications, inboxes], migrations: migrations,
         endpoints: endpoints,
         reaction: reaction, ticks: [pruning], sweeps: [retention], personSteps: [keptStep, removedStep],
-        audits: [audit],
+        share: share, audits: [audit],
         events: ["notification:created", "notification:updated", "notification:removed"])
 
     static let reaction: Reaction = { tx, fact in

@@ -139,12 +139,8 @@ extension RequestsFeature {
         ) { try $0.id(0) }
     }
 
-    /// Compares the stored counts of requests with their rows, for `bellhop check`.
-    static let audit = Audit(name: "requests") { db in
-        var (stored, counted): ([Owner: Int], [Owner: Int]) = ([:], [:])
-        try BadgeLedger.all(in: db) { tenant, userId, counts in
-            stored[Owner(tenant: tenant, userId: userId)] = counts.requests
-        }
+    static let share = CountedShare(share: .requests) { db in
+        var counted: [Owner: Int] = [:]
         try db.forEach(
             """
             SELECT tenant, to_user_id, count(*) FROM \(requests, unscoped: .audit("a recount reads the rows of all users"))
@@ -154,7 +150,7 @@ extension RequestsFeature {
             counted[Owner(tenant: try row.id(0), userId: try row.id(1))] = try row.integer(2)
             return true
         }
-        return Audit.differences("requests", stored: stored, recounted: counted)
+        return counted
     }
 
     static func delete(_ request: UserRequest, _ tx: Transaction) throws {

@@ -8,7 +8,7 @@ import Values
 enum RequestsFeature {
     static let feature = Feature(
         name: "requests", set: .requests, tables: [requests], migrations: migrations, endpoints: endpoints,
-        reaction: reaction, ticks: [pruning], personSteps: [personStep], audits: [audit],
+        reaction: reaction, ticks: [pruning], personSteps: [personStep], share: share,
         events: ["request:created", "request:updated", "request:removed"],
         constants: { writer, _ in
             writer.member(

@@ -386,7 +386,6 @@ import Testing
                 "UPDATE \(ConversationsFeature.members, unscoped: why) SET excluded = 1 WHERE user_id = 'ben'",
                 "unread in"
             ),
-            ("UPDATE \(BadgeLedger.badges, unscoped: why) SET messages = 7", "the stored number of messages is 7"),
             ("DELETE FROM \(ConversationsFeature.messages, unscoped: why) WHERE sequence = 2", "last number"),
             ("UPDATE \(ConversationsFeature.conversations, unscoped: why) SET member_count = 9", "members are counted"),
         ]

@@ -28,15 +28,24 @@ final class ShareWalk: Sendable {
     /// Users of a transaction, for which their other writes wait, and some milliseconds for which all wait on SQLite. Each
     /// is a lock on PostgreSQL, which has room for some thousands.
     static let usersAtOnceMax = 500
-    /// Steps before other periodic work has its turn, each second. Without this limit, writes of users would share the
-    /// writer with the walk all the time, and streams would get all events at once.
-    static let stepsAtOnceMax = 10
+    /// Steps of a turn. Turns are a quarter of a second apart, so 4,000 users a second are changed. Without a pace, writes
+    /// of users would wait behind the walk all the time, and streams would get all events at once.
+    static let stepsAtOnceMax = 2
+    private static let pause: Duration = .milliseconds(250)
 
     private let hidden: BadgeShares
     private let logger: Logger
     private let walk = Locked(Walk())
 
     init(hiding hidden: BadgeShares, logger: Logger) { (self.hidden, self.logger) = (hidden, logger) }
+
+    /// Takes some steps, and then pauses.
+    func turn(_ runner: TransactionRunner) throws {
+        for _ in 0..<Self.stepsAtOnceMax {
+            guard try step(runner) else { return }
+        }
+        walk.withLock { $0.dueAt = runner.clock.uptime() + Self.pause }
+    }
 
     /// Looks at the next users, and changes those that differ.
     ///

@@ -118,7 +118,8 @@ final class Ticker: Sendable {
                 })
         }
         if let shares {
-            jobs.append(Job(name: "badges.shares", everySeconds: 1, dueAt: now) { try $0.run(shares) })
+            // The walk itself knows when it is due.
+            jobs.append(Job(name: "badges.shares", everySeconds: 0, dueAt: now) { try shares.turn($0.runner) })
         }
         // A query of a file costs nothing; one of a server, by each replica, a little.
         let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
@@ -236,12 +237,6 @@ final class Ticker: Sendable {
                 sweeping.withLock { $0[key] = (next, nextAt) }
                 if thread.isStopping { return }
             }
-        }
-    }
-
-    private func run(_ walk: ShareWalk) throws {
-        for _ in 0..<ShareWalk.stepsAtOnceMax {
-            guard try walk.step(runner), !thread.isStopping else { return }
         }
     }
 

@@ -139,18 +139,20 @@ import Values
 
     // MARK: Kills
 
-    /// The service walks by itself at its start, at most ten pieces a second. It ends after the first ten, and the
-    /// next one continues.
+    /// The service walks by itself at its start, two pieces at a time. It ends after the first two, and the next one
+    /// continues.
     @Test func service_continuesAWalk_afterARestart() async throws {
         let service = try TestService.start(at: TestService.morning)
         try await Self.populate(service, usersOfTenant: 2500)
         func count() throws -> Int { try service.badgeRows().values.count { $0.hidden == 2 } }
         try await service.restart(hiding: .requests)
-        // The clock stands still, so the second round does not begin.
-        try await eventually("the first round ends") { try count() == 5000 }
+        // The clock stands still, so the second turn does not begin.
+        try await eventually("the first turn ends") { try count() == 1000 }
         #expect(try service.audit() == [])
         try await service.restart()
-        try await eventually("the next service ends the walk") { try count() == 7500 }
+        try await eventually("the next service continues") { try count() == 2000 }
+        #expect(try service.audit() == [])
+        try await service.expectWalk(to: 2)
         let rows = try service.badgeRows().values
         #expect(rows.allSatisfy { $0.version == ($0.counts[1] > 0 ? 2 : 1) })
         #expect(try Self.events(service) == rows.count { $0.counts[1] > 0 })

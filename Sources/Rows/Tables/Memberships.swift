@@ -101,6 +101,10 @@ public struct Memberships: Sendable {
     let memberships: [Rule]
     /// The memberships in groups that grant keys of one shape, in the order of evaluation.
     let grantShapes: [[Int]]
+    /// The memberships of all roles by the shape of the keys that they grant.
+    let impersonalGrants: [String: [Int]]
+    /// The shapes of the memberships' subjects.
+    let subjectShapes: [String]
     private(set) var factCount = 0
     /// The number of rows of each membership whose fact is outdated.
     var outdatedCounts: [Int]
@@ -133,6 +137,12 @@ public struct Memberships: Sendable {
             defer { start += group.count }
             return Array(start..<start + group.count)
         }
+        subjectShapes = memberships.map(\.declaration.subject.shape)
+        var impersonalGrants: [String: [Int]] = [:]
+        for (index, rule) in memberships.enumerated() where rule.declaration.role == nil {
+            impersonalGrants[rule.declaration.grants.shape, default: []].append(index)
+        }
+        self.impersonalGrants = impersonalGrants
         self.entriesMax = entriesMax
         outdatedCounts = Array(repeating: 0, count: memberships.count)
     }

@@ -24,6 +24,10 @@ import Values
 
     static let good = """
         version: 1
+        contacts:
+          conversations: {any: ["team:{id}"], not: ["room:{user}"]}
+          requests: {any: [everyone]}
+          follows: []
         tables:
           - table: notes
             primaryKey: [id]
@@ -124,6 +128,19 @@ import Values
                 + "      - {name: c, subject: \"room:{room}\", grants: \"team:{id}\"}",
             isBeyondSchema: true),
         Bad("condition of a list of lists", "/tables/1/memberships/0/when/active", "{active: true} → {active: [[1]]}"),
+        Bad("contacts of an unknown kind", "/contacts/likes", "follows: [] → likes: []"),
+        Bad("contacts of no form", "/contacts/follows", "follows: [] → follows: everyone"),
+        Bad("contacts without any", "/contacts/requests/any", "{any: [everyone]} → {not: []}"),
+        Bad(
+            "contacts of everyone and others", "/contacts/requests/any/0",
+            "any: [everyone] → any: [everyone, \"room:{user}\"]"),
+        Bad("contacts of not everyone", "/contacts/conversations/not/0", "not: [\"room:{user}\"] → not: [everyone]"),
+        Bad(
+            "contacts by a constant", "/contacts/conversations/any/0",
+            "any: [\"team:{id}\"] → any: [\"tenant:admin\"]"),
+        Bad(
+            "contacts by an unknown key", "/contacts/conversations/any/0",
+            "any: [\"team:{id}\"] → any: [\"taem:{id}\"]", isBeyondSchema: true),
         Bad("table twice", "/tables/1/table", "table: members → table: notes", isBeyondSchema: true),
     ]
 

@@ -16,7 +16,8 @@ extension TableCatalog {
         let known = tables.compactMap(\.declaration)
         // A table that could not be read may have the membership that a rule names.
         let contacts =
-            known.count == tables.count ? reader.contacts(drafts, known, claims: reserved.claims) : .open
+            known.count == tables.count
+            ? reader.contacts(drafts, known, topics.map(\.declaration), reserved: reserved) : .open
         guard reader.mistakes.isEmpty else { throw reader.failure }
         self.init(checked: known, topics: topics.map(\.declaration), contacts: contacts)
     }

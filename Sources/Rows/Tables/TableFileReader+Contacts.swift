@@ -14,16 +14,40 @@ extension TableFileReader {
 
     /// Returns the rules, after checking that each template can be a key of the users whom it is about.
     mutating func contacts(
-        _ drafts: [ContactDraft], _ tables: [TableDeclaration], claims: [AudienceTemplate]
+        _ drafts: [ContactDraft], _ tables: [TableDeclaration], _ topics: [TopicDeclaration], reserved: ReservedNames
     ) -> ContactPolicy {
-        let givers = ContactKeys(memberships: tables.flatMap(\.memberships), claims: claims)
+        let memberships = tables.flatMap(\.memberships)
+        let givers = ContactKeys(memberships: memberships, claims: reserved.claims)
         var rules: [ContactKind: ContactPolicy.Rule] = [:]
         for draft in drafts {
             rules[draft.kind] = ContactPolicy.Rule(
                 any: draft.any.compactMap { condition($0, givers, isDenial: false) },
                 not: draft.not.compactMap { condition($0, givers, isDenial: true) })
         }
-        return ContactPolicy(rules: rules)
+        return ContactPolicy(rules: rules, hiddenShapes: hiddenShapes(of: rules, tables, topics, reserved))
+    }
+
+    /// Returns the shapes of the keys that forbid a contact and have no other meaning.
+    private func hiddenShapes(
+        of rules: [ContactKind: ContactPolicy.Rule], _ tables: [TableDeclaration], _ topics: [TopicDeclaration],
+        _ reserved: ReservedNames
+    ) -> Set<String> {
+        var others = reserved.templates + reserved.claims + topics.flatMap(\.audience)
+        for table in tables {
+            others += table.audience.select.map(\.template) + table.memberships.map(\.subject)
+            others += table.invalidates.flatMap { $0.audience ?? [] }.map(\.template)
+        }
+        var (denied, shown): (Set<String>, Set<String>) = ([], Set(others.map(\.shape)))
+        for rule in rules.values {
+            for condition in rule.any + rule.not {
+                switch condition {
+                case .key(let key) where rule.not.contains(condition): denied.insert(key.shape)
+                case .key(let key), .sharedKey(let key): shown.insert(key.shape)
+                case .everyone: break
+                }
+            }
+        }
+        return denied.subtracting(shown)
     }
 
     private mutating func condition(
@@ -41,7 +65,7 @@ extension TableFileReader {
             reject(pointer, "\(template) is no key that a membership or a token gives\(hint)")
             return nil
         }
-        if template.columns == [ContactKeys.addressed] { return .key(template) }
+        if template.columns == [ContactKeys.addressed] { return .key(ContactPolicy.Key(template)) }
         let ways = givers.ways(to: shape)
         if isDenial, let membership = ways.personal {
             reject(
@@ -54,7 +78,7 @@ extension TableFileReader {
                 "\(template) cannot be known of the addressed user, who sends no token: no membership without a role "
                     + "leads to it from user:{…}. For a key of the caller alone, write {\(ContactKeys.addressed)}")
         }
-        return .sharedKey(template, shape: shape)
+        return .sharedKey(ContactPolicy.Key(template))
     }
 }
 

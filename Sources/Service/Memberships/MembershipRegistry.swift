@@ -113,7 +113,8 @@ final class MembershipRegistry: Sendable {
         let known = known
         let present = scoped(caller, by: known)
         let sender = ContactPolicy.Caller(
-            tenant: caller.tenant, keys: present.scope.keys, omittedKeys: present.omittedKeys)
+            tenant: caller.tenant, userId: caller.userId, role: caller.role, keys: present.scope.keys,
+            omittedKeys: present.omittedKeys)
         return users.allSatisfy { catalog.contacts.allows(kind, from: sender, to: $0, by: known.memberships) }
     }
 

@@ -329,7 +329,7 @@ import Values
 
     // MARK: The shipped files
 
-    @Test(arguments: ["school", "posts", "todo"]) func shippedFile_isRead(_ name: String) throws {
+    @Test(arguments: ["school", "posts", "todo", "messaging"]) func shippedFile_isRead(_ name: String) throws {
         #expect(!(try ShippedTables.catalog(name).tables.isEmpty))
     }
 
@@ -390,7 +390,9 @@ import Values
             value.write(to: &writer)
             try folder.write(String(decoding: writer.bytes, as: UTF8.self), to: name)
         }
-        for name in ["school", "posts", "todo"] { try write(ShippedTables.document(name), "good-\(name).json") }
+        for name in ["school", "posts", "todo", "messaging"] {
+            try write(ShippedTables.document(name), "good-\(name).json")
+        }
         try write(ShippedTables.value(yaml: Self.good), "good-notes.json")
         // The schema accepts every file that the reader accepts.
         var random = SeededGenerator(seed: 31)

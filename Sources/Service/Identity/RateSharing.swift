@@ -1,8 +1,8 @@
 import Database
 import Values
 
-/// The counts of requests and of reached users that replicas share, and that a restart does not forget. Once a second, each replica adds the
-/// counts of its busy callers in the database.
+/// The counts of requests and of reached users that replicas share, and that a restart does not forget. Once a second,
+/// each replica adds the counts of its busy callers in the database.
 ///
 /// A caller that spreads requests over replicas, or over a restart, can exceed the limit by one second's requests, and
 /// by the tenth that each replica does not share. Idle callers cost nothing.

@@ -65,6 +65,13 @@ extension Bellhop.Problem {
         /// 413: The delivery has too many items.
         public static let changesTooMany = Code(rawValue: "changes.too_many")
 
+        /// 403: The rules about contacts do not let the user write to, add, ask or follow this user. The answer is the
+        /// same for a user who does not exist.
+        public static let contactRefused = Code(rawValue: "contact.refused")
+
+        /// 429: The user has reached too many other users in this minute. Retry after `Retry-After`.
+        public static let contactBudget = Code(rawValue: "contact_budget")
+
         /// 409: A direct conversation has no title, and its members cannot change.
         public static let conversationDirect = Code(rawValue: "conversation.direct")
 

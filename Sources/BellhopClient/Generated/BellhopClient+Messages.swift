@@ -40,6 +40,9 @@ extension BellhopClient {
     ///
     /// Two users share one `direct` conversation, no matter which of them creates it. A user rejoins it after leaving.
     ///
+    /// A file of tables can restrict new conversations to friends or teams, and exclude blocked users (403
+    /// `contact.refused`). The rule applies to each member, also if the direct conversation exists.
+    ///
     /// `POST /v1/conversations`
     ///
     /// - Parameters:
@@ -87,7 +90,8 @@ extension BellhopClient {
     ///
     /// Adds a user to a group. Requires membership or a service token. Earlier messages do not count as unread for the
     /// new member. Adding a present member changes nothing. A full conversation is 409 `conversation.full`; a direct
-    /// one is 409 `conversation.direct`.
+    /// one is 409 `conversation.direct`. A file of tables can restrict the possible new members (403
+    /// `contact.refused`).
     ///
     /// `PUT /v1/conversations/{id}/members/{userId}`
     ///
@@ -155,6 +159,9 @@ extension BellhopClient {
     /// The message gets the next sequence number of the conversation and counts as unread for every other member. Each
     /// member receives `message:created` with that member's own counts. A client-chosen `id` makes the call idempotent:
     /// a repeated call returns 200 with the first message.
+    ///
+    /// In a direct conversation, the rule of a file of tables applies to each message. After a later block, the answer
+    /// is 403 `contact.refused`. The messages of a group need only the membership.
     ///
     /// The devices of the other members get push messages. A user may cause 5,120 of them in a minute on each replica.
     /// Further ones wait until the pace allows them, and those about one conversation become one alert. Streams receive

@@ -276,7 +276,7 @@ extension BellhopClient {
     /// Follow a user
     ///
     /// Open streams receive the author's posts from the next one on. Following a user again changes nothing. A user can
-    /// follow at most 1,000 others.
+    /// follow at most 1,000 others. A file of tables can restrict the possible followers (403 `contact.refused`).
     ///
     /// `PUT /v1/users/{id}/followers/{followerId}`
     ///

@@ -41,7 +41,8 @@ extension BellhopClient {
     /// Asks another user. Until it is seen or answered, the request counts in the recipient's `requests` badge,
     /// regardless of its notification (category `request`). Repeating the same request while it is open returns 200
     /// with the first one. A service token names the requester in `fromUserId`. A user can have at most 500 open
-    /// requests (409 `request.too_many`).
+    /// requests (409 `request.too_many`). A file of tables can restrict the possible recipients (403
+    /// `contact.refused`).
     ///
     /// `POST /v1/requests`
     ///

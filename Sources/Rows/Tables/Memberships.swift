@@ -99,8 +99,11 @@ public struct Memberships: Sendable {
     /// no objects.
     var subjects = ShardedDictionary<SubjectName, [ID<Granted>: Int]>()
     let memberships: [Rule]
-    /// The memberships in groups that grant keys of one shape, in the order of evaluation.
+    /// The memberships in groups that grant keys of one shape, in the order of evaluation, without the shapes that no
+    /// scope has (``ContactPolicy/hiddenShapes``).
     let grantShapes: [[Int]]
+    /// All memberships by the shape of the keys that they grant.
+    let membershipsByShape: [String: [Int]]
     private(set) var factCount = 0
     /// The number of rows of each membership whose fact is outdated.
     var outdatedCounts: [Int]
@@ -114,6 +117,16 @@ public struct Memberships: Sendable {
         /// Whether the row alone decides the holder of the key: the granted key is made from the row's whole primary
         /// key, and no other membership grants keys of its shape.
         let rowDecides: Bool
+        let subjectShape: String
+        /// Whether the subject is a user by the id in the token.
+        let isOfUser: Bool
+
+        init(_ declaration: MembershipDeclaration, of table: TableDeclaration, isAlone: Bool) {
+            (self.declaration, self.table, schema) = (declaration, table.name, table.schema)
+            rowDecides = isAlone && table.primaryKey == [declaration.grantColumn]
+            subjectShape = declaration.subject.shape
+            isOfUser = subjectShape == MembershipDeclaration.userShape
+        }
     }
 
     /// Creates empty memberships.
@@ -122,17 +135,14 @@ public struct Memberships: Sendable {
     public init(_ catalog: TableCatalog, entriesMax: Int = TableLimits.membershipEntriesMax) {
         let groups = catalog.membershipOrder
         memberships = groups.flatMap { group in
-            group.map { table, declaration in
-                Rule(
-                    declaration: declaration, table: table.name, schema: table.schema,
-                    rowDecides: group.count == 1 && table.primaryKey == [declaration.grantColumn])
-            }
+            group.map { table, declaration in Rule(declaration, of: table, isAlone: group.count == 1) }
         }
-        var start = 0
-        grantShapes = groups.map { group in
-            defer { start += group.count }
-            return Array(start..<start + group.count)
+        let places = Dictionary(grouping: memberships.indices) { [memberships] index in
+            memberships[index].declaration.grants.shape
         }
+        membershipsByShape = places
+        grantShapes = groups.compactMap { $0.first?.declaration.grants.shape }
+            .filter { !catalog.contacts.hiddenShapes.contains($0) }.compactMap { places[$0] }
         self.entriesMax = entriesMax
         outdatedCounts = Array(repeating: 0, count: memberships.count)
     }

@@ -11,10 +11,15 @@ extension TableCatalog {
     ///   place (`/tables/3/audience/select/0`).
     public init(reading document: JSONValue, reserved: ReservedNames = ReservedNames()) throws(Failure) {
         var reader = TableFileReader()
-        let (tables, topics) = reader.declarations(of: document)
+        let (tables, topics, drafts) = reader.declarations(of: document)
         reader.compare(tables, topics, reserved: reserved)
+        let known = tables.compactMap(\.declaration)
+        // A table that could not be read may have the membership that a rule names.
+        let contacts =
+            known.count == tables.count
+            ? reader.contacts(drafts, known, topics.map(\.declaration), reserved: reserved) : .open
         guard reader.mistakes.isEmpty else { throw reader.failure }
-        self.init(checked: tables.compactMap(\.declaration), topics: topics.map(\.declaration))
+        self.init(checked: known, topics: topics.map(\.declaration), contacts: contacts)
     }
 }
 
@@ -47,15 +52,20 @@ struct TableFileReader {
     /// A declaration of topics, with its place.
     typealias Topic = (pointer: String, declaration: TopicDeclaration)
 
-    mutating func declarations(of document: JSONValue) -> (tables: [Read], topics: [Topic]) {
+    mutating func declarations(
+        of document: JSONValue
+    ) -> (tables: [Read], topics: [Topic], contacts: [ContactDraft]) {
         guard case .object(let members) = document else {
             reject("", "must be an object with the field tables, not \(document.typeName)")
-            return ([], [])
+            return ([], [], [])
         }
         var file = Fields(members)
         _ = file.int("version", in: 1...1)
         let named = file.objects("topics", countMax: TableLimits.topicsMax)
-        let items = file.objects("tables", countMax: TableLimits.tablesMax, required: named.isEmpty)
+        let hasContacts = file.has("contacts")
+        let contacts = hasContacts ? file.object("contacts", required: true) { $0.contacts() } ?? [] : []
+        let items = file.objects(
+            "tables", countMax: TableLimits.tablesMax, required: named.isEmpty && !hasContacts)
         _ = close(&file)
         let topics = named.compactMap { item -> Topic? in
             var fields = Fields(item.members, at: "/\(item.place)")
@@ -70,7 +80,7 @@ struct TableFileReader {
             check(declaration, at: pointer)
             return Read(pointer: pointer, declaration: declaration)
         }
-        return (tables, topics)
+        return (tables, topics, contacts)
     }
 
     /// Adds the mistakes that the reader of an object found; returns true if it found no mistake.
@@ -227,7 +237,7 @@ extension Fields {
         return entries
     }
 
-    private mutating func template(_ text: String, at place: String) -> AudienceTemplate? {
+    mutating func template(_ text: String, at place: String) -> AudienceTemplate? {
         guard text.utf8.count <= TableLimits.templateBytesMax else {
             reject(place, "must have at most \(TableLimits.templateBytesMax) bytes, but has \(text.utf8.count)")
             return nil
@@ -355,7 +365,7 @@ extension Fields {
 // MARK: - Values
 
 extension Fields {
-    private mutating func object<Result>(
+    fileprivate mutating func object<Result>(
         _ name: String, required _: Bool, _ read: (inout Fields) -> Result
     ) -> Result? {
         guard value(name) == nil else { return object(name, read) }

@@ -5,6 +5,7 @@ import Visibility
 public struct TableCatalog: Sendable {
     public let tables: [TableDeclaration]
     public let topics: [TopicDeclaration]
+    public let contacts: ContactPolicy
     private let places: [Name: Int]
     /// The memberships in groups that grant keys of one shape, each after the memberships that grant its subjects.
     let membershipOrder: [[(table: TableDeclaration, declaration: MembershipDeclaration)]]
@@ -25,9 +26,10 @@ public struct TableCatalog: Sendable {
     /// Creates a catalog.
     ///
     /// - Precondition: The reader has found no mistake in the tables.
-    init(checked tables: [TableDeclaration], topics: [TopicDeclaration] = []) {
+    init(checked tables: [TableDeclaration], topics: [TopicDeclaration] = [], contacts: ContactPolicy = .open) {
         self.tables = tables
         self.topics = topics
+        self.contacts = contacts
         places = Dictionary(
             tables.enumerated().map { (Name(schema: $1.schema, table: $1.name), $0) },
             uniquingKeysWith: { first, _ in first })

@@ -195,6 +195,9 @@ public struct MembershipDeclaration: Sendable, Hashable {
     /// The state in which a row counts, such as `active: true`.
     public let when: RowCondition
 
+    /// The shape of a subject that is a user by the id in the token.
+    static let userShape = "user:{}"
+
     var subjectColumn: String { subject.columns[0] }
     var grantColumn: String { grants.columns[0] }
 

@@ -27,9 +27,12 @@ public struct ReservedNames: Sendable {
     let templates: [AudienceTemplate]
     /// Prefixes of the service's own topics.
     let topics: [String]
+    /// Templates of the keys that tokens give.
+    let claims: [AudienceTemplate]
 
-    public init(templates: [AudienceTemplate] = [], topics: [String] = []) {
+    public init(templates: [AudienceTemplate] = [], topics: [String] = [], claims: [AudienceTemplate] = []) {
         self.templates = templates
         self.topics = topics
+        self.claims = claims
     }
 }

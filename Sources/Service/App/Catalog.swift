@@ -76,7 +76,7 @@ enum Catalog {
     /// The names that a file of tables cannot declare.
     static let reserved = ReservedNames(
         templates: tables.flatMap { $0.read.templates + $0.write.templates },
-        topics: [StreamTopics.personal] + features().flatMap(\.topics).map(\.prefix))
+        topics: [StreamTopics.personal] + features().flatMap(\.topics).map(\.prefix), claims: Claims.templates)
 
     /// The prefixes of the service's own event names, which apps cannot use.
     static let eventPrefixes = Set(

@@ -31,7 +31,8 @@ extension ServiceStart {
         TransactionReader(
             store: store, clock: clock, settings: settings, log: log, positions: positions,
             reactions: features.compactMap(\.reaction), tables: Catalog.tables, limiter: limiter,
-            backends: backends, hiddenShares: hiddenShares)
+            backends: backends, hiddenShares: hiddenShares,
+            allowsContact: { [memberships] in memberships.allows($0, from: $1, to: $2) })
     }
 
     func runner(_ reader: TransactionReader, _ pipeline: EventPipeline) -> TransactionRunner {

@@ -15,6 +15,8 @@ public struct TablesPage: Sendable {
     public let tables: [TableDeclaration]
     /// The app's own topics.
     public let topics: [TopicDeclaration]
+    /// The rules of who may contact whom.
+    public let contacts: ContactPolicy
 
     /// Reads a file.
     ///
@@ -28,7 +30,7 @@ public struct TablesPage: Sendable {
         }
         do throws(Failure) {
             let catalog = try file.read(reserved: Catalog.reserved)
-            (tables, topics) = (catalog.tables, catalog.topics)
+            (tables, topics, contacts) = (catalog.tables, catalog.topics, catalog.contacts)
         } catch {
             let list = error.fields.map { (file.line(of: $0.pointer) as Int?, $0.pointer, $0.detail) }
             throw Mistakes(list: list, detail: error.detail)

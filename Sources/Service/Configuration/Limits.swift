@@ -89,6 +89,12 @@ enum Limits {
     /// The same limit for the bytes of events as sent to streams: some 17 messages of 4,000 bytes to 256 members.
     static let eventBytesPerRequest = 64 * 1024
 
+    /// A user may reach one other user a minute for each of this number of requests in the limit (`rateLimitUser`): 60 by
+    /// default. A user is reached by a notification, as a new member of a conversation, or by a new follower. Without this
+    /// limit, one user could add 76,500 others to conversations in a minute, or send 300 notifications. The first request
+    /// of a minute may reach more, so that a conversation of 256 members can be created.
+    static let requestsPerReachedUser = 5
+
     /// The maximum difference between the numbers of the first and the last event of one record of the log. A reader of
     /// the log up to a number must look this much further for records that begin before it. A message to 256 members,
     /// the largest case, has their counts 256 numbers later.

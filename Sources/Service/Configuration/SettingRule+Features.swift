@@ -1,3 +1,4 @@
+import Rows
 import Values
 
 extension SettingRule {
@@ -13,5 +14,16 @@ extension SettingRule {
                 throw Settings.Fault(
                     "\(name) is not a feature set; \(FeatureSet.allCases.map(\.rawValue).hint(for: name))")
             })
+    }
+}
+
+extension ContactKind {
+    /// The feature set with this kind of contact.
+    var set: FeatureSet {
+        switch self {
+        case .conversations: .chat
+        case .requests: .requests
+        case .follows: .social
+        }
     }
 }

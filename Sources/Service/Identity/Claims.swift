@@ -267,6 +267,11 @@ struct Claims: Sendable {
 
     // MARK: Keys
 
+    /// Templates of the keys that ``keys(_:subject:role:isService:)`` makes from ids.
+    static let templates: [AudienceTemplate] = [
+        "user:{id}", "student:{id}", "student:{id}:parent", "class:{id}:staff", "class:{id}:member", "shop:{id}:staff",
+    ]
+
     private func keys(
         _ payload: JSONValue, subject: String, role: String, isService: Bool
     ) throws(Failure) -> Set<String> {

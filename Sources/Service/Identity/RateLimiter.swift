@@ -1,8 +1,8 @@
 import Threads
 import Values
 
-/// Counts the requests of each caller and of each tenant, and the events that callers publish, in the present minute
-/// (R-CNT-G4).
+/// Counts the requests of each caller and of each tenant, the users that callers reach, and the events that they publish,
+/// in the present minute (R-CNT-G4).
 ///
 /// The counts are in memory. Replicas share the counts of busy callers, and a restart finds them (`RateSharing`).
 final class RateLimiter: Sendable {
@@ -11,9 +11,9 @@ final class RateLimiter: Sendable {
         let owner: Owner
         let bucket: RateBucket
         let startedAt: Int64
-        let count: Int
+        let count: RateBucket.Usage
         /// Counted here, and not yet shared with the other replicas.
-        let unshared: Int
+        let unshared: RateBucket.Usage
     }
 
     private let limitUser: Int
@@ -130,6 +130,17 @@ extension Failure {
             retryAfterSeconds: Int(shortage.resetSeconds))
     }
 
+    /// Returns the failure for a request that reaches more other users than the minute's budget allows.
+    static func contactBudget(_ shortage: RateBucket.ExhaustedBudget) -> Failure {
+        Failure(
+            .rateLimited, "contact_budget",
+            """
+            You may reach \(shortage.limit) other \(shortage.unit.rawValue) in \(Limits.rateWindowSeconds) seconds, with \
+            notifications, as new members of conversations, and as a follower.
+            """,
+            retryAfterSeconds: Int(shortage.resetSeconds))
+    }
+
     /// - Parameter reason: A further sentence, or nothing.
     static func rateLimited(_ rate: RateBucket.State, _ reason: String = "") -> Failure {
         let limit = "\(rate.limit) requests in \(Limits.rateWindowSeconds) seconds."
@@ -175,7 +186,7 @@ final class RateBucket: Sendable {
     /// The exhausted budget, for a request that publishes much.
     struct ExhaustedBudget: Sendable, Equatable {
         enum Unit: String, Sendable {
-            case events, bytes
+            case events, bytes, users
         }
 
         let unit: Unit
@@ -184,16 +195,27 @@ final class RateBucket: Sendable {
         let resetSeconds: Int64
     }
 
+    /// What replicas add up.
+    struct Usage: Sendable, Equatable {
+        var requests = 0
+        /// Other users that requests have reached.
+        var reached = 0
+
+        static func - (left: Usage, right: Usage) -> Usage {
+            Usage(requests: left.requests - right.requests, reached: left.reached - right.reached)
+        }
+    }
+
     private struct Window {
         var startedAt: Int64 = .min
-        var count = 0
+        var count = Usage()
         /// Events published beyond the requests' shares on this replica; replicas do not add them up.
         var events = 0
         var bytes = 0
         /// The part of `count` that was shared with other replicas.
-        var shared = 0
+        var shared = Usage()
         /// The count of the other replicas.
-        var elsewhere = 0
+        var elsewhere = Usage()
 
         func isOver(at now: Timestamp) -> Bool {
             // This also covers a clock that was set back: then the window lies in the future.
@@ -233,8 +255,8 @@ final class RateBucket: Sendable {
     func take(at now: Timestamp) -> State {
         return window.withLock { window in
             window.roll(to: now)
-            let isAllowed = window.count + window.elsewhere < limit
-            if isAllowed { window.count += 1 }
+            let isAllowed = window.count.requests + window.elsewhere.requests < limit
+            if isAllowed { window.count.requests += 1 }
             return state(of: window, at: now, isAllowed: isAllowed)
         }
     }
@@ -244,9 +266,9 @@ final class RateBucket: Sendable {
     func take(_ requests: Int, at now: Timestamp) -> State {
         return window.withLock { window in
             window.roll(to: now)
-            let used = window.count + window.elsewhere
+            let used = window.count.requests + window.elsewhere.requests
             let isAllowed = used + requests <= limit || used <= 1
-            if isAllowed { window.count += requests }
+            if isAllowed { window.count.requests += requests }
             return state(of: window, at: now, isAllowed: isAllowed)
         }
     }
@@ -270,16 +292,37 @@ final class RateBucket: Sendable {
         }
     }
 
+    /// Counts the other users that a request reaches. Returns nil if they fit the limit, which always holds for the first
+    /// in a window.
+    func take(reached: Int, at now: Timestamp) -> ExhaustedBudget? {
+        let reachedMax = reachedMax
+        return window.withLock { window in
+            window.roll(to: now)
+            let known = window.count.reached + window.elsewhere.reached
+            guard known == 0 || known + reached <= reachedMax else {
+                return ExhaustedBudget(
+                    unit: .users, limit: reachedMax, resetSeconds: window.resetSeconds(at: now))
+            }
+            window.count.reached += reached
+            return nil
+        }
+    }
+
+    private var reachedMax: Int { max(1, limit / Limits.requestsPerReachedUser) }
+
     private func state(of window: Window, at now: Timestamp, isAllowed: Bool) -> State {
         State(
-            share: share, limit: limit, remaining: max(0, limit - window.count - window.elsewhere),
+            share: share, limit: limit, remaining: max(0, limit - window.count.requests - window.elsewhere.requests),
             resetSeconds: window.resetSeconds(at: now), isAllowed: isAllowed)
     }
 
     /// Returns nil for a caller far from the limit.
     func busyCount(of owner: Owner, at now: Timestamp) -> RateLimiter.BusyCount? {
         window.withLock { window in
-            guard !window.isOver(at: now), window.count > limit / Limits.rateSharedFraction else { return nil }
+            let (count, part) = (window.count, Limits.rateSharedFraction)
+            guard !window.isOver(at: now), count.requests > limit / part || count.reached > reachedMax / part else {
+                return nil
+            }
             return .init(
                 owner: owner, bucket: self, startedAt: window.startedAt, count: window.count,
                 unshared: window.count - window.shared)
@@ -287,11 +330,12 @@ final class RateBucket: Sendable {
     }
 
     /// - Parameter sum: the count of all replicas, including `published`.
-    func noteShared(_ published: RateLimiter.BusyCount, sum: Int) {
+    func noteShared(_ published: RateLimiter.BusyCount, sum: Usage) {
         window.withLock { window in
             guard window.startedAt == published.startedAt else { return }
+            let others = sum - published.count
             window.shared = published.count
-            window.elsewhere = max(0, sum - published.count)
+            window.elsewhere = Usage(requests: max(0, others.requests), reached: max(0, others.reached))
         }
     }
 

@@ -1,8 +1,8 @@
 import Database
 import Values
 
-/// The request counts that replicas share, and that a restart does not forget. Once a second, each replica adds the
-/// counts of its busy callers in the database.
+/// The counts of requests and of reached users that replicas share, and that a restart does not forget. Once a second,
+/// each replica adds the counts of its busy callers in the database.
 ///
 /// A caller that spreads requests over replicas, or over a restart, can exceed the limit by one second's requests, and
 /// by the tenth that each replica does not share. Idle callers cost nothing.
@@ -20,6 +20,7 @@ enum RateSharing {
                     user_id TEXT NOT NULL,
                     started_at INTEGER NOT NULL,
                     count INTEGER NOT NULL,
+                    reached INTEGER NOT NULL,
                     PRIMARY KEY (tenant, user_id, started_at)
                 ) STRICT, WITHOUT ROWID
                 """),
@@ -31,6 +32,7 @@ enum RateSharing {
                     user_id TEXT COLLATE "C" NOT NULL,
                     started_at BIGINT NOT NULL,
                     count BIGINT NOT NULL,
+                    reached BIGINT NOT NULL,
                     PRIMARY KEY (tenant, user_id, started_at)
                 )
                 """),
@@ -44,8 +46,8 @@ enum RateSharing {
     /// caller was erased: no row may name such a caller again, so these counts are not shared.
     typealias Fencing =
         @Sendable (
-            DatabaseConnection, _ add: (_ isClosed: (Owner) -> Bool) throws -> [Owner: Int]
-        ) throws -> [Owner: Int]
+            DatabaseConnection, _ add: (_ isClosed: (Owner) -> Bool) throws -> [Owner: RateBucket.Usage]
+        ) throws -> [Owner: RateBucket.Usage]
 
     /// Adds the requests counted on this replica since the last call, and stores the sums.
     static func share(
@@ -53,7 +55,7 @@ enum RateSharing {
     ) throws {
         // A single process has nothing to learn from the others.
         let isAlone = store.engine == .sqlite
-        let busy = limiter.busy(at: clock.now()).filter { !isAlone || $0.unshared > 0 }
+        let busy = limiter.busy(at: clock.now()).filter { !isAlone || $0.unshared != RateBucket.Usage() }
         for start in stride(from: 0, to: busy.count, by: sharedAtOnceMax) {
             // Sorted, so that replicas that share at the same moment do not deadlock.
             let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted {
@@ -71,21 +73,28 @@ enum RateSharing {
         }
     }
 
-    private static func add(_ part: [RateLimiter.BusyCount], in db: DatabaseConnection) throws -> [Owner: Int] {
+    private static func add(
+        _ part: [RateLimiter.BusyCount], in db: DatabaseConnection
+    ) throws -> [Owner: RateBucket.Usage] {
         let rows = part.map { count -> SQL in
-            "(\(count.owner.tenant), \(count.owner.userId.text), \(count.startedAt), \(count.unshared))"
+            """
+            (\(count.owner.tenant), \(count.owner.userId.text), \(count.startedAt), \(count.unshared.requests),
+            \(count.unshared.reached))
+            """
         }
-        var sums: [Owner: Int] = [:]
+        var sums: [Owner: RateBucket.Usage] = [:]
         guard !rows.isEmpty else { return sums }
         try db.forEach(
             """
-            INSERT INTO \(counts, unscoped: bookkeeping) (tenant, user_id, started_at, count)
+            INSERT INTO \(counts, unscoped: bookkeeping) (tenant, user_id, started_at, count, reached)
             VALUES \(SQL.joined(rows, separator: ", "))
-            ON CONFLICT (tenant, user_id, started_at) DO UPDATE SET count = rate_counts.count + excluded.count
-            RETURNING tenant, user_id, count
+            ON CONFLICT (tenant, user_id, started_at) DO UPDATE SET count = rate_counts.count + excluded.count,
+                reached = rate_counts.reached + excluded.reached
+            RETURNING tenant, user_id, count, reached
             """
         ) { row in
-            sums[Owner(tenant: try row.id(0), userId: ID(try row.text(1)))] = try row.integer(2)
+            sums[Owner(tenant: try row.id(0), userId: ID(try row.text(1)))] = RateBucket.Usage(
+                requests: try row.integer(2), reached: try row.integer(3))
             return true
         }
         return sums

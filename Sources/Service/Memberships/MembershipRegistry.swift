@@ -108,6 +108,16 @@ final class MembershipRegistry: Sendable {
         return caller.with(keys, omitted: omitted, of: known.generation)
     }
 
+    /// Whether the file of tables allows a caller to contact other users, by the memberships known now.
+    func allows(_ kind: ContactKind, from caller: Caller, to users: [ID<User>]) -> Bool {
+        let known = known
+        let present = scoped(caller, by: known)
+        let sender = ContactPolicy.Caller(
+            tenant: caller.tenant, userId: caller.userId, role: caller.role, keys: present.scope.keys,
+            omittedKeys: present.omittedKeys)
+        return users.allSatisfy { catalog.contacts.allows(kind, from: sender, to: $0, by: known.memberships) }
+    }
+
     // MARK: In a transaction
 
     /// Returns the memberships in this transaction, and the number of the last fact.

@@ -27,6 +27,8 @@ final class Transaction {
     private var counts: [ID<User>: Badges] = [:]
     private var cache: [ID<Transaction>: Any] = [:]
     private var isWakingSenders = false
+    /// The other users whom a user's request reaches.
+    private var reached: Set<ID<User>> = []
     /// Notes for the audit log that belong to no request.
     private(set) var auditNotes: [AuditNotes] = []
     /// The persons that the audit log does not name for this transaction.
@@ -86,6 +88,26 @@ final class Transaction {
                 token by tokenId, or remove its key from \(Settings.variable(\.$serviceKeys)).
                 """, code: "user.is_service")
         }
+    }
+
+    // MARK: Contacts
+
+    /// Checks that the caller may contact other users. Backends may contact everyone. To be called before these users are
+    /// locked or read, so that a refused caller learns nothing about them from the time.
+    ///
+    /// - Throws: 403, the same for every user and also for ids that no user has.
+    func requireContact(_ kind: ContactKind, with users: @autoclosure () -> [ID<User>]) throws(Failure) {
+        guard !caller.isService, settings.tables.contacts.rules[kind] != nil else { return }
+        guard reader.allowsContact(kind, caller, users().filter { $0 != caller.userId }) else {
+            throw .forbidden("You may not write to this user.", code: "contact.refused")
+        }
+    }
+
+    /// Notes that the caller's request reaches another user: by a notification, as a member of a conversation, or as a
+    /// follower.
+    func noteReached(_ user: ID<User>) {
+        guard !caller.isService, user != caller.userId else { return }
+        reached.insert(user)
     }
 
     // MARK: Stored rows
@@ -318,9 +340,18 @@ final class Transaction {
             let (versions, owner) = (reader.badgeVersions, Owner(tenant: tenant, userId: user))
             afterCommit { versions.note(badges.version, of: owner) }
         }
+        try spendReached()
         guard !drafts.isEmpty else { return nil }
         try spendEvents()
         return PendingEvents(now: now, drafts: drafts, traceparent: traceparent)
+    }
+
+    /// Subtracts the reached users from the caller's budget of the minute.
+    ///
+    /// - Throws: 429 if the budget is exceeded.
+    private func spendReached() throws(Failure) {
+        guard !reached.isEmpty, let bucket = reader.limiter.bucket(of: caller, at: now) else { return }
+        if let shortage = bucket.take(reached: reached.count, at: now) { throw .contactBudget(shortage) }
     }
 
     /// Subtracts the published events from the caller's budget of the minute. Events within a request's share are

@@ -1,5 +1,6 @@
 import Database
 import Domain
+import Rows
 import Threads
 import Values
 
@@ -101,6 +102,9 @@ extension TransactionRunner {
     }
 }
 
+/// The rule of who may contact whom, which the file of tables and the present memberships decide.
+typealias ContactRule = @Sendable (ContactKind, _ caller: Caller, _ users: [ID<User>]) -> Bool
+
 /// A feature's reaction to a recorded fact, inside the same transaction.
 typealias Reaction = @Sendable (Transaction, Fact) throws -> Void
 
@@ -120,6 +124,7 @@ final class TransactionReader: Sendable {
     let backends: Backends
     /// The shares of the badges that are hidden from users, because their features are off.
     let hiddenShares: BadgeShares
+    let allowsContact: ContactRule
     /// The push messages that users cause.
     let pushes = CallerPace()
     /// Wakes the senders of outboxes after a commit that has added to one.
@@ -130,11 +135,11 @@ final class TransactionReader: Sendable {
     init(
         store: DatabaseStore, clock: Clock, settings: Settings, log: LogIdentity, positions: TenantPositions,
         reactions: [Reaction], tables: [Table], limiter: RateLimiter,
-        backends: Backends = Backends(), hiddenShares: BadgeShares = []
+        backends: Backends = Backends(), hiddenShares: BadgeShares = [],
+        allowsContact: @escaping ContactRule = { _, _, _ in true }
     ) {
         self.store = store
-        self.backends = backends
-        self.hiddenShares = hiddenShares
+        (self.backends, self.hiddenShares, self.allowsContact) = (backends, hiddenShares, allowsContact)
         self.limiter = limiter
         rows = StoredRows(limiter.shares, tables)
         self.clock = clock

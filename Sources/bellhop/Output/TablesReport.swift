@@ -8,12 +8,13 @@ import Values
 struct TablesReport {
     private let tables: [TableDeclaration]
     private let topics: [TopicDeclaration]
+    private let contacts: ContactPolicy
 
     /// - Throws: the exit code, after printing all mistakes.
     init(named name: String) throws {
         do throws(TablesPage.Mistakes) {
             let page = try TablesPage(named: name)
-            (tables, topics) = (page.tables, page.topics)
+            (tables, topics, contacts) = (page.tables, page.topics, page.contacts)
         } catch {
             for mistake in error.list {
                 guard let line = mistake.line else { continue }
@@ -36,6 +37,7 @@ struct TablesReport {
         show(
             ["TOPIC", "WHO MAY SUBSCRIBE"],
             topics.map { ["\($0.prefix):{\($0.column)}", list($0.audience.map { "\($0)" })] })
+        show(["CONTACT", "WHO MAY", "WHO MAY NOT"], rules)
     }
 
     private func show(_ header: [String], _ rows: [[String]], evenIfEmpty: Bool = false) {
@@ -119,6 +121,15 @@ struct TablesReport {
                     table.qualifiedName, membership.name, "\(membership.subject)", "\(membership.grants)",
                     conditions.isEmpty ? "–" : list(conditions),
                 ]
+            }
+        }
+    }
+
+    private var rules: [[String]] {
+        ContactKind.allCases.compactMap { kind in
+            contacts.rules[kind].map { rule in
+                let (any, not) = (list(rule.any.map { "\($0)" }), list(rule.not.map { "\($0)" }))
+                return [kind.rawValue, any.isEmpty ? "only backends" : any, not.isEmpty ? "–" : not]
             }
         }
     }

@@ -3,7 +3,7 @@
 -- migration: 0001_secrets sqlite:4fc3062d6c112e30bce0184d0245f322e53403331f175cc5fa80b2e5bfe4325d postgres:e9d8c84964333d58fbeffc9fd05d1bbd7a5aace012adfbca018e938f0fa1a01e
 -- migration: 0001_badges sqlite:5254243a54ffeec3d22d2c678f9761e41c799e4e55868825273e645c2b506d26 postgres:dadd2bdc02645c4d3ea95e9bb16ee11b357aed9ae74ec86398b5f814fab37e3c
 -- migration: 0001_idempotency sqlite:561467f331dc4dba150e3d33a717d302aebe10a1c79b4274aa1c75c1d360da9c postgres:75c2ed7f97584786dd77ee3b868fc073e008ea62a4630d7a34c6b07fab6f6d0c
--- migration: 0001_rate_counts sqlite:f37d1478aa5e3768ee1561f176e9c3f244939fa62de1296b21a50fb41f0d9e1d postgres:ddde0d6d09c9df34acae09ef5615fc56d8fba35930d324f01e3103f9da12c245
+-- migration: 0001_rate_counts sqlite:b0ecee6197976653b9b8deab0ca1e01e9cd71d3cb99c9f9844212544a93cb248 postgres:e8d753076634f01fb05ee3afaa464a2dbc0244f83b5a3dc15d01481d46648d75
 -- migration: 0001_memberships sqlite:2d5ed36cc9cd7d2642d60353c2c3a2936e6766222ead107aa19563d24ef43128 postgres:623bc1223f8ae07334db5fe214b16917145ba3be6e2cd66237ae6fd291261f63
 -- migration: 0001_clock_lines sqlite:c50ee8c53d5d5a8f8736f7b759379855c774157fe65e65eb5667865bbe0acb12 postgres:ba1c883745307bb4f146b1af6400f4ea14a95cf9f3419d3a3aac60d59b98802b
 -- migration: 0001_events sqlite:a025c35c9ce63229e77a5f2ff38e0710d018289b953923d0fdec237f29c245b9 postgres:ffb082f94e2b3343c06e90a23152510bedf59a903f8cd3b6850173676211d25e
@@ -295,7 +295,7 @@ DELETE FROM presences;
 INSERT INTO presences (tenant, user_id, booking_id, shop_id, source, since, expires_at) VALUES ('default', 'ada', '', 's1', 'claim', 1768075213000000, 1768075813000000);
 INSERT INTO presences (tenant, user_id, booking_id, shop_id, source, since, expires_at) VALUES ('default', 'ben', '', 's1', 'claim', 1768075214000000, 1768075814000000);
 DELETE FROM rate_counts;
-INSERT INTO rate_counts (tenant, user_id, started_at, count) VALUES ('t', 'u', 1, 1);
+INSERT INTO rate_counts (tenant, user_id, started_at, count, reached) VALUES ('t', 'u', 1, 1, 0);
 DELETE FROM revocations;
 INSERT INTO revocations (tenant, kind, subject, issued_before, created_at) VALUES ('default', 'token', 'stolen', 0, 1768075209000000);
 INSERT INTO revocations (tenant, kind, subject, issued_before, created_at) VALUES ('default', 'person', '0TBnQP4kj6I_iTii5y55x-L1cSTirQtz1-KTe4_hTFs', 1768075261000000, 1768075230000000);

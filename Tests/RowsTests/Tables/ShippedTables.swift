@@ -15,7 +15,11 @@ enum ShippedTables {
         templates: [
             "user:{user_id}", "tenant:admin", "tenant:service", "shop:{shop_id}", "shop:{shop_id}:staff", "everyone",
             "conversation:{id}",
-        ], topics: ["personal", "queue"])
+        ], topics: ["personal", "queue"],
+        claims: [
+            "user:{id}", "student:{id}", "student:{id}:parent", "class:{id}:staff", "class:{id}:member",
+            "shop:{id}:staff",
+        ])
 
     static func document(_ name: String) throws -> JSONValue {
         try value(yaml: String(contentsOf: folder.appendingPathComponent("\(name).yaml"), encoding: .utf8))

@@ -24,6 +24,10 @@ import Values
 
     static let good = """
         version: 1
+        contacts:
+          conversations: {any: ["team:{id}"], not: ["room:{user}"]}
+          requests: {any: [everyone]}
+          follows: []
         tables:
           - table: notes
             primaryKey: [id]
@@ -124,6 +128,19 @@ import Values
                 + "      - {name: c, subject: \"room:{room}\", grants: \"team:{id}\"}",
             isBeyondSchema: true),
         Bad("condition of a list of lists", "/tables/1/memberships/0/when/active", "{active: true} → {active: [[1]]}"),
+        Bad("contacts of an unknown kind", "/contacts/likes", "follows: [] → likes: []"),
+        Bad("contacts of no form", "/contacts/follows", "follows: [] → follows: everyone"),
+        Bad("contacts without any", "/contacts/requests/any", "{any: [everyone]} → {not: []}"),
+        Bad(
+            "contacts of everyone and others", "/contacts/requests/any/0",
+            "any: [everyone] → any: [everyone, \"room:{user}\"]"),
+        Bad("contacts of not everyone", "/contacts/conversations/not/0", "not: [\"room:{user}\"] → not: [everyone]"),
+        Bad(
+            "contacts by a constant", "/contacts/conversations/any/0",
+            "any: [\"team:{id}\"] → any: [\"tenant:admin\"]"),
+        Bad(
+            "contacts by an unknown key", "/contacts/conversations/any/0",
+            "any: [\"team:{id}\"] → any: [\"taem:{id}\"]", isBeyondSchema: true),
         Bad("table twice", "/tables/1/table", "table: members → table: notes", isBeyondSchema: true),
     ]
 
@@ -312,7 +329,7 @@ import Values
 
     // MARK: The shipped files
 
-    @Test(arguments: ["school", "posts", "todo"]) func shippedFile_isRead(_ name: String) throws {
+    @Test(arguments: ["school", "posts", "todo", "messaging"]) func shippedFile_isRead(_ name: String) throws {
         #expect(!(try ShippedTables.catalog(name).tables.isEmpty))
     }
 
@@ -373,7 +390,9 @@ import Values
             value.write(to: &writer)
             try folder.write(String(decoding: writer.bytes, as: UTF8.self), to: name)
         }
-        for name in ["school", "posts", "todo"] { try write(ShippedTables.document(name), "good-\(name).json") }
+        for name in ["school", "posts", "todo", "messaging"] {
+            try write(ShippedTables.document(name), "good-\(name).json")
+        }
         try write(ShippedTables.value(yaml: Self.good), "good-notes.json")
         // The schema accepts every file that the reader accepts.
         var random = SeededGenerator(seed: 31)

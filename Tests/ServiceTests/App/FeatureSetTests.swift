@@ -265,6 +265,18 @@ import Yams
         #expect(mistake?.description.hasSuffix("needs the feature set rows, which is off (BELLHOP_FEATURES)") == true)
     }
 
+    /// A rule about contacts that nothing asks would promise protection.
+    @Test(arguments: [("requests", "chat,social"), ("conversations", "requests,social"), ("follows", "chat,requests")])
+    func contacts_needTheirSet(kind: String, others: String) throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("tables.yaml")
+        try "version: 1\ncontacts: {\(kind): []}\n".write(toFile: file, atomically: true, encoding: .utf8)
+        let mistake = #expect(throws: Settings.Mistake.self) {
+            _ = try TestService.settings(["jwtSecret": TestService.secret, "features": others, "tables": file])
+        }
+        #expect(mistake?.description.contains("has contacts.\(kind) but the feature set") == true, "\(mistake as Any)")
+    }
+
     // MARK: Reading documents
 
     private static func operations(_ open: JSON) -> [JSON] {

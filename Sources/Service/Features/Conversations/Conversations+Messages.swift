@@ -1,6 +1,7 @@
 import Database
 import Domain
 import MicroHTTP
+import Rows
 import Values
 import Visibility
 
@@ -38,6 +39,8 @@ extension ConversationsFeature {
             }
             let messageId = draft.id ?? tx.makeID(Message.self)
             let taken = try takeSequence(for: messageId, in: id, text: draft.text, tx).required("conversation")
+            // A block may be newer than the conversation.
+            if let pair = taken.pair { try tx.requireContact(.conversations, with: users(of: pair)) }
             let message = Message(
                 id: messageId, conversationId: id, sequence: taken.sequence, senderId: tx.caller.userId,
                 text: draft.text, sentAt: tx.now)

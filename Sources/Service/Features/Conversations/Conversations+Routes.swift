@@ -1,6 +1,7 @@
 import Database
 import Domain
 import MicroHTTP
+import Rows
 import Values
 import Visibility
 
@@ -41,13 +42,14 @@ extension ConversationsFeature {
         // The lock is the pair's name, because the id of its conversation is not known yet.
         let key = (draft.id?.text ?? pair).map { LockKey.conversation(ID($0)) }
         return .write(locking: key) { tx in
-            if let pair, let known = try reopen(pair, for: members, tx) { return known }
             if let id = draft.id, try isTaken(id, tx) {
                 guard let known = try find(id, tx) else {
                     throw Failure(.conflict, "conversation.id_taken", "Another conversation already has this id.")
                 }
                 return try response(200, known, tx)
             }
+            try tx.requireContact(.conversations, with: members)
+            if let pair, let known = try reopen(pair, for: members, tx) { return known }
             let id = draft.id ?? tx.makeID(Conversation.self)
             let conversation = Conversation(
                 id: id, kind: draft.kind, title: draft.title, createdBy: creator, createdAt: tx.now,
@@ -108,6 +110,7 @@ extension ConversationsFeature {
                     .conflict, "conversation.full",
                     "A conversation can have at most \(ConversationLimits.membersMax) members.")
             }
+            try tx.requireContact(.conversations, with: [userId])
             try tx.lock(.user(userId))
             // Written with the caller's right, before the new member has one.
             try insertIntoRoster(userId, of: id, tx)

@@ -1,6 +1,7 @@
 import Database
 import Domain
 import Values
+import Visibility
 
 extension ConversationsFeature {
     private static let countingUnread = Unscoped.reaction("a message changes the counts of all members")
@@ -67,6 +68,11 @@ extension ConversationsFeature {
             """, conversation)
     }
 
+    /// Returns both users of a pair.
+    static func users(of pair: String) -> [ID<User>] { (pairs.columnValues(of: pair) ?? []).map { ID($0) } }
+
+    private static let pairs: AudienceTemplate = "pair:{first}:{second}"
+
     /// Inserts a conversation. Its creator must already be a member, because only members may write it.
     static func insert(_ conversation: Conversation, pair: String?, _ tx: Transaction) throws {
         try tx.db.run(
@@ -132,6 +138,7 @@ extension ConversationsFeature {
             VALUES (\(tx.tenant), \(userId), \(id), \(place.joined), \(place.position), \(place.excluded))
             """)
         tx.db.noteInsertion(into: members, of: userId.text)
+        tx.noteReached(userId)
     }
 
     /// Adds a user to the list of members, unless the user is already in it.
@@ -178,20 +185,19 @@ extension ConversationsFeature {
 
     /// Gives the conversation's next number to a message, which becomes its newest.
     ///
-    /// - Returns: Nil if the caller may not write in the conversation.
+    /// - Returns: Nil if the caller may not write in the conversation. The pair is that of a direct conversation.
     static func takeSequence(
         for id: ID<Message>, in conversationId: ID<Conversation>, text: String, _ tx: Transaction
-    ) throws -> (sequence: Int, order: String)? {
+    ) throws -> (sequence: Int, order: String, pair: String?)? {
         let order = tx.makeID(Conversation.self).text
-        let sequence = try tx.db.row(
+        return try tx.db.row(
             """
             UPDATE \(conversations, writableBy: tx.scope) SET last_sequence = last_sequence + 1, list_order = \(order),
                 last_message_id = \(id), last_sender_id = \(tx.caller.userId),
                 last_preview = \(MessagePreview.line(of: text)), last_sent_at = \(tx.now)
-            WHERE id = \(conversationId) RETURNING last_sequence
+            WHERE id = \(conversationId) RETURNING last_sequence, pair
             """
-        ) { try $0.integer(0) }
-        return sequence.map { ($0, order) }
+        ) { (try $0.integer(0), order, try $0.optionalText(1)) }
     }
 
     static func insert(_ message: Message, _ tx: Transaction) throws {

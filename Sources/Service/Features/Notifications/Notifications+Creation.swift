@@ -53,6 +53,7 @@ extension NotificationsFeature {
             try adjust(notification.badgeShare, of: notification.userId, tx)
             if inbox.evicting > 0 { try evict(inbox.evicting, before: notification, tx) }
             created.append((notification, inbox.preferences))
+            tx.noteReached(notification.userId)
             return (json, isNew: true)
         }
         if !created.isEmpty { tx.record(.notificationsCreated(created)) }

@@ -1,6 +1,7 @@
 import Database
 import Domain
 import MicroHTTP
+import Rows
 import Values
 import Visibility
 
@@ -59,6 +60,7 @@ extension PostsFeature {
                 .conflict, "follow.self", "You cannot follow yourself: your feed already contains your own posts.")
         }
         return .write { tx in
+            try tx.requireContact(.follows, with: [authorId])
             // Both locks are acquired at once, in one order, because the two may be following each other at the same
             // moment.
             try tx.lock([.author(authorId), .author(followerId)])
@@ -91,6 +93,7 @@ extension PostsFeature {
     ) throws {
         try add(followers: follows ? 1 : -1, to: authorId, tx)
         try add(following: follows ? 1 : -1, to: followerId, tx)
+        if follows { tx.noteReached(authorId) }
         KeyGrants.publish(followed, of: followerId.text, in: authorId.text, isGranted: follows, tx)
         tx.publish(
             "follow:changed", audience: [AudienceKey.make("user", followerId.text)],

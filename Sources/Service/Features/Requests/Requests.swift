@@ -1,6 +1,7 @@
 import Database
 import Domain
 import MicroHTTP
+import Rows
 import Values
 
 /// Requests between users: created, answered or withdrawn, published to both sides, and counted in the recipient's
@@ -64,6 +65,7 @@ enum RequestsFeature {
         let draft = try call.body(RequestDraft.init(reading:))
         let requester = try draft.requester(caller: call.caller.userId, isService: call.caller.isService)
         return .write { tx in
+            try tx.requireContact(.requests, with: [draft.toUserId])
             try tx.lock([.user(requester), .user(draft.toUserId)])
             let request = UserRequest(
                 id: tx.makeID(UserRequest.self), kind: draft.kind, fromUserId: requester, toUserId: draft.toUserId,

@@ -86,7 +86,7 @@ struct LevelStory: Sendable {
             try await service.notify(NotificationsTests.draft("news", to: "ada"))
             #expect(try #require(try service.newestSequence()) > before)
         },
-        remaining: ["INSERT INTO rate_counts (tenant, user_id, started_at, count) VALUES ('t', 'u', 1, 1)"])
+        remaining: ["INSERT INTO rate_counts (tenant, user_id, started_at, count, reached) VALUES ('t', 'u', 1, 1, 0)"])
 
     private static let newest = Chapter(
         happen: { service in

@@ -74,6 +74,36 @@ import Testing
         #expect(lines.contains { $0.hasPrefix("order:{id}") && $0.hasSuffix("order:{id}, tenant:admin") }, "\(text)")
     }
 
+    @Test func rulesOfContacts_areShownToo() throws {
+        let file = repository.appendingPathComponent("Deploy/tables/messaging.yaml").path
+        let (status, text) = try BellhopProcess(["policies", "--tables", file]).finish()
+        #expect(status == 0, "\(text)")
+        let lines = text.split(separator: "\n").map { $0.split(separator: " ", omittingEmptySubsequences: true) }
+        #expect(lines.contains(["CONTACT", "WHO", "MAY", "WHO", "MAY", "NOT"]), "\(text)")
+        #expect(lines.contains(["follows", "everyone", "blocked-by:{user}"]), "\(text)")
+        let row: [Substring] = [
+            "conversations", "friend-of:{user},", "team:{id}:member", "blocked-by:{user},", "blocks:{user}",
+        ]
+        #expect(lines.contains(row), "\(text)")
+        let found = try Self.mistakes(
+            of: """
+                version: 1
+                contacts:
+                  conversations:
+                    any: ["freind-of:{user}"]
+                tables:
+                  - table: friends
+                    primaryKey: [id]
+                    tenant: {constant: default}
+                    audience: {select: ["user:{user_id}"]}
+                    memberships:
+                      - {name: friend, subject: "user:{user_id}", grants: "friend-of:{friend_id}"}
+                """)
+        #expect(found.list.map(\.line) == [4])
+        #expect(found.list.map(\.pointer) == ["/contacts/conversations/any/0"])
+        #expect(found.list.first?.detail.hasSuffix("did you mean friend-of:{user}?") == true, "\(found)")
+    }
+
     private static func shown(_ name: String) throws -> JSON {
         try JSON(parsing: BellhopProcess(["policies", "--tables", name, "--json"]).finish().text)
     }

@@ -147,6 +147,81 @@ import Values
         #expect(world.allows("ann", "dan"))
     }
 
+    /// A full scope may lack the key that leads to a denial. Then the caller contacts nobody.
+    @Test func subjectWithoutRoom_mayBeOneThatIsDenied() throws {
+        let text = """
+            version: 1
+            contacts: {conversations: {any: [everyone], not: ['avoided:{user}']}}
+            tables:
+              - table: rooms
+                primaryKey: [id]
+                tenant: {column: org}
+                audience: {select: ["room:{room}"]}
+                memberships:
+                  - {name: room, subject: "user:{person}", grants: "room:{room}"}
+                  - {name: avoided, subject: "room:{room}", grants: "avoided:{avoided}"}
+              - table: clubs
+                primaryKey: [id]
+                tenant: {column: org}
+                audience: {select: ["user:{person}"]}
+                memberships:
+                  - {name: club, subject: "user:{person}", grants: "club:{club}"}
+                  - {name: sold, subject: "club:{club}", grants: "avoided:{avoided}"}
+            """
+        let catalog = try TableCatalog(reading: ShippedTables.value(yaml: text), reserved: ShippedTables.reserved)
+        var memberships = Memberships(catalog)
+        func add(_ table: String, _ id: Int64, _ row: RowWrite.Row) throws {
+            let declaration = try #require(catalog.find(schema: "public", table: table))
+            let row = row.merging(["id": .integer(id), "org": "a"]) { $1 }
+            _ = memberships.apply(RowWrite(.insert, old: nil, new: row), of: declaration)
+        }
+        func allows() -> Bool {
+            let (keys, omitted) = memberships.scope(of: .init(tenant: "a", role: "any", claimed: ["user:ann"]))
+            let caller = ContactPolicy.Caller(
+                tenant: "a", userId: "ann", role: "any", keys: keys, omittedKeys: omitted)
+            return catalog.contacts.allows(.conversations, from: caller, to: "ben", by: memberships)
+        }
+        for number in 0..<TableLimits.grantedKeysMax {
+            try add("rooms", Int64(number), ["person": "ann", "room": .string("r\(number)")])
+        }
+        #expect(allows())
+        try add("clubs", 0, ["person": "ann", "club": "c1"])
+        #expect(!allows())
+    }
+
+    /// A membership of one role tells nothing about the addressed user, beside one for all roles.
+    @Test func sharedKeyOfOneRole_isNotThatOfTheAddressedUser() throws {
+        let text = """
+            version: 1
+            contacts: {conversations: {any: ['team:{id}']}}
+            tables:
+              - table: members
+                primaryKey: [id]
+                tenant: {column: org}
+                audience: {select: ["user:{person}"]}
+                memberships:
+                  - {name: player, subject: "user:{player}", grants: "team:{team}"}
+                  - {name: coach, subject: "user:{coach}", role: coach, grants: "team:{team}"}
+            """
+        let catalog = try TableCatalog(reading: ShippedTables.value(yaml: text), reserved: ShippedTables.reserved)
+        var memberships = Memberships(catalog)
+        let rows: [RowWrite.Row] = [
+            ["id": 1, "org": "a", "player": "ann", "team": "t1"], ["id": 2, "org": "a", "player": "ben", "team": "t1"],
+            ["id": 3, "org": "a", "coach": "cid", "team": "t1"],
+        ]
+        for row in rows { _ = memberships.apply(RowWrite(.insert, old: nil, new: row), of: catalog.tables[0]) }
+        func allows(_ user: String, _ other: ID<User>, role: String = "user") -> Bool {
+            let keys = memberships.keys(of: .init(tenant: "a", role: role, claimed: ["user:\(user)"]))
+            let caller = ContactPolicy.Caller(
+                tenant: "a", userId: ID(user), role: role, keys: keys, omittedKeys: 0)
+            return catalog.contacts.allows(.conversations, from: caller, to: other, by: memberships)
+        }
+        #expect(allows("ann", "ben"))
+        #expect(allows("cid", "ann", role: "coach"))
+        #expect(!allows("cid", "ann", role: "player"))
+        #expect(!allows("ann", "cid"))
+    }
+
     /// A scope is shown to its user, who must not learn who has blocked it. A key with another use stays in the scope.
     @Test func keysThatOnlyForbid_areInNoScope() throws {
         func keys(_ contacts: String) throws -> Set<String> {

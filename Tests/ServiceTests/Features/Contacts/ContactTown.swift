@@ -1,9 +1,7 @@
 import BellhopClient
 import Database
-import Rows
 import TestSupport
 import Testing
-import Values
 
 @testable import Service
 

@@ -76,8 +76,10 @@ import Values
         #expect(try await service.call("POST", "/v1/conversations", as: .user("ann"), ["memberIds": []]).status == 201)
     }
 
+    /// A limit of their requests does not bound whom they reach.
     @Test func backends_reachAnyNumber_alsoForAUser() async throws {
-        let service = try TestService.start(Self.settings, at: "2026-01-10T12:00:00Z")
+        let service = try TestService.start(
+            Self.settings.merging(["rateLimitService": "50"]) { $1 }, at: "2026-01-10T12:00:00Z")
         for number in 0..<20 {
             let answer = try await service.call(
                 "POST", "/v1/requests", as: .service(),

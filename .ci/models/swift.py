@@ -224,7 +224,7 @@ def swift_files(contract, operations, events):
         members = [model for name, model in contract.models.items() if contract.tag_of[name] == tag]
         if members:
             file(f"Bellhop+{pascal(tag) if tag != 'dj' else 'DJ'}.swift",
-                 ["import Foundation", "", "extension Bellhop {"], models(members))
+                 (["import Foundation", ""] if any(map(is_dated, members)) else []) + ["extension Bellhop {"], models(members))
         mine = [operation for operation in operations if operation.tag == tag and not operation.is_stream]
         if mine:
             dates = any(type.swift == "Date" for operation in mine for _, type in operation.parameters)
@@ -235,6 +235,10 @@ def swift_files(contract, operations, events):
     file("Problem+Code.swift", ["extension Bellhop.Problem {"],
          lambda writer: codes(writer, contract.components["schemas"]["Problem"]["x-codes"]))
     return files
+
+
+def is_dated(model):
+    return any(re.search(r"\bDate\b", field.type.swift) for field in model.fields) or any(map(is_dated, model.nested))
 
 
 def calls(writer, operations):

@@ -1,7 +1,5 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
-import Foundation
-
 extension Bellhop {
     public struct OwnEvent: Codable, Sendable, Hashable {
         /// Name of the event. Its first part must not be one that the service uses for its own events.

@@ -10,7 +10,9 @@ extension Collection<String> {
     /// Returns the element that someone may have meant by a misspelt name; nil if none is close.
     public func closest(to name: String) -> String? {
         let distances = map { ($0, Self.distance($0.lowercased(), name.lowercased())) }
-        return distances.min { $0.1 < $1.1 }.flatMap { $0.1 <= 3 ? $0.0 : nil }
+        // Of a short name, three other letters leave nothing in common.
+        let limit = Swift.min(3, Swift.max(1, name.count / 2))
+        return distances.min { $0.1 < $1.1 }.flatMap { $0.1 <= limit ? $0.0 : nil }
     }
 
     /// Returns the number of letters to insert, remove or change (Levenshtein distance).

@@ -66,16 +66,13 @@ extension TableFileReader {
             return nil
         }
         if template.columns == [ContactKeys.addressed] { return .key(ContactPolicy.Key(template)) }
-        let ways = givers.ways(to: shape)
-        if isDenial, let membership = ways.personal {
+        // A misspelt {user} would mean an id that both share: a block would then forbid nothing.
+        if isDenial || template.columns[0].lowercased().hasPrefix("us") {
+            reject(pointer, "\(template) must name the addressed user: write {\(ContactKeys.addressed)}")
+        } else if !givers.areOpen(to: shape) {
             reject(
                 pointer,
-                "\(template) comes from the membership \(membership) of one role, and the role of the addressed user is unknown"
-            )
-        } else if !ways.isOpen {
-            reject(
-                pointer,
-                "\(template) cannot be known of the addressed user, who sends no token: no membership without a role "
+                "\(template) cannot be known of the addressed user without a token: no membership without a role "
                     + "leads to it from user:{…}. For a key of the caller alone, write {\(ContactKeys.addressed)}")
         }
         return .sharedKey(ContactPolicy.Key(template))
@@ -93,18 +90,15 @@ private struct ContactKeys {
     /// The shapes of all keys that callers can have.
     var shapes: Set<String> { Set((memberships.map(\.grants) + claims).map(\.shape)) }
 
-    /// Returns whether memberships without a role lead from a user's id to a key, and a membership with one on the way.
-    func ways(to shape: String, passed: Set<String> = []) -> (isOpen: Bool, personal: String?) {
+    /// Whether memberships without a role lead from a user's id to a key.
+    func areOpen(to shape: String, passed: Set<String> = []) -> Bool {
         // The memberships may have a circle, which is another mistake.
-        guard !passed.contains(shape) else { return (false, nil) }
-        guard shape != MembershipDeclaration.userShape else { return (true, nil) }
-        var ways: (isOpen: Bool, personal: String?) = (false, nil)
-        for membership in memberships where membership.grants.shape == shape {
-            let before = self.ways(to: membership.subject.shape, passed: passed.union([shape]))
-            if membership.role == nil, before.isOpen { ways.isOpen = true }
-            ways.personal = ways.personal ?? (membership.role == nil ? before.personal : membership.name)
+        guard !passed.contains(shape) else { return false }
+        guard shape != MembershipDeclaration.userShape else { return true }
+        return memberships.contains { membership in
+            membership.grants.shape == shape && membership.role == nil
+                && areOpen(to: membership.subject.shape, passed: passed.union([shape]))
         }
-        return ways
     }
 
     /// Returns the template with the closest spelling, with the same column.
@@ -165,8 +159,8 @@ extension Fields {
             if template.columns.count == 1 || text == "everyone" { return (template, "\(pointer)/\(place)") }
             reject(
                 place,
-                "must have one column: {\(ContactKeys.addressed)} for the addressed user, or a name such as {id} for an id "
-                    + "that both users share")
+                "must have one column: {\(ContactKeys.addressed)} for the addressed user, or in any a name such as {id} for an "
+                    + "id that both users share")
             return nil
         }
     }

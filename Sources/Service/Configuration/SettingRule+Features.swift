@@ -27,3 +27,17 @@ extension ContactKind {
         }
     }
 }
+
+extension Settings {
+    /// Refuses rules about contacts that nothing asks, and blocks that cannot arrive: both would promise protection.
+    func requireSetsOfContacts() throws {
+        let rules = tables.contacts.rules
+        var missing = rules.keys.filter { !features.contains($0.set) }.map { ("contacts.\($0)", $0.set) }
+        if !features.contains(.rows) {
+            missing += rules.filter { !$0.value.not.isEmpty }.keys.map { ("contacts.\($0).not", .rows) }
+        }
+        guard !missing.isEmpty else { return }
+        let texts = missing.map { "\($0) needs the feature set \($1)" }.sorted().joined(separator: ", ")
+        throw $tableFile.mistake("\(texts), which is off (\($features.variable))")
+    }
+}

@@ -457,10 +457,7 @@ public final class Settings: @unchecked Sendable {
         push = try PushSettings(self)
         traces = TraceSettings(self)
         tables = try Self.catalog(of: $tableFile, reserved: reserved)
-        for kind in tables.contacts.rules.keys where !features.contains(kind.set) {
-            throw $tableFile.mistake(
-                "has contacts.\(kind) but the feature set \(kind.set) is off (\($features.variable))")
-        }
+        try requireSetsOfContacts()
         issuers = try readIssuers()
         if verifiesTokens, issuers.isEmpty { throw Self.missingKeys }
     }

@@ -99,6 +99,10 @@ final class Transaction {
     func requireContact(_ kind: ContactKind, with users: @autoclosure () -> [ID<User>]) throws(Failure) {
         guard !caller.isService, settings.tables.contacts.rules[kind] != nil else { return }
         guard reader.allowsContact(kind, caller, users().filter { $0 != caller.userId }) else {
+            // A refusal counts like a contact: otherwise a script could ask about every user.
+            if let shortage = reader.limiter.bucket(of: caller, at: now)?.take(reached: 1, at: now) {
+                throw .contactBudget(shortage)
+            }
             throw .forbidden("You may not write to this user.", code: "contact.refused")
         }
     }

@@ -28,9 +28,9 @@ final class ShareWalk: Sendable {
     /// Users of a transaction, for which their other writes wait, and some milliseconds for which all wait on SQLite. Each
     /// is a lock on PostgreSQL, which has room for some thousands.
     static let usersAtOnceMax = 500
-    /// Steps of a turn. Turns are a quarter of a second apart, so at most 24,000 users a second are changed, and a million in
-    /// a minute. Without a pace, writes of users would wait behind the walk all the time, and streams would get all events
-    /// at once.
+    /// Steps of a turn. Turns are a quarter of a second apart, so at most 24,000 users a second are changed, and a million
+    /// in a minute. Without a pace, writes of users would wait behind the walk all the time, and streams would get all
+    /// events at once.
     static let stepsAtOnceMax = 12
     private static let pause: Duration = .milliseconds(250)
 

@@ -10,7 +10,7 @@ struct Routes: AsyncParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
-    @Flag(help: "Print the routes of all feature sets, also of those that are off.")
+    @Flag(help: "Print the routes of all feature sets, on or off.")
     var all = false
 
     @OptionGroup var settings: SettingsFlags

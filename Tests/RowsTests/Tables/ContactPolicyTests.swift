@@ -269,9 +269,9 @@ import Values
         ("{follows: {any: ['class:{id}:member']}}", "/contacts/follows/any/0", "cannot be known of the addressed user"),
         ("{follows: {any: ['shop:{id}:staff']}}", "/contacts/follows/any/0", "cannot be known of the addressed user"),
         ("{follows: {any: ['coach:{id}']}}", "/contacts/follows/any/0", "cannot be known of the addressed user"),
-        ("{follows: {any: [], not: ['coach:{id}']}}", "/contacts/follows/not/0", "the membership coach of one role"),
-        ("{follows: {any: [], not: ['league:{id}']}}", "/contacts/follows/not/0", "the membership coach of one role"),
-        ("{follows: {any: [], not: ['blocked-by:{usr}']}}", "", ""),
+        ("{follows: {any: [], not: ['coach:{id}']}}", "/contacts/follows/not/0", "must name the addressed user"),
+        ("{follows: {any: [], not: ['blocked-by:{usr}']}}", "/contacts/follows/not/0", "write {user}"),
+        ("{follows: {any: ['friend-of:{User}']}}", "/contacts/follows/any/0", "write {user}"),
     ])
     func mistake_isRefused_withThePlace(_ contacts: String, _ place: String, _ detail: String) throws {
         guard !place.isEmpty else {

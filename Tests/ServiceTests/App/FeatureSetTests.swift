@@ -266,15 +266,27 @@ import Yams
     }
 
     /// A rule about contacts that nothing asks would promise protection.
-    @Test(arguments: [("requests", "chat,social"), ("conversations", "requests,social"), ("follows", "chat,requests")])
-    func contacts_needTheirSet(kind: String, others: String) throws {
+    @Test(arguments: [
+        ("requests: []", "chat,social", "contacts.requests needs the feature set requests, which is off"),
+        ("conversations: []", "requests,social", "contacts.conversations needs the feature set chat, which is off"),
+        ("follows: []", "chat,requests", "contacts.follows needs the feature set social, which is off"),
+        (
+            "requests: {any: [everyone], not: ['blocked-by:{user}']}", "requests",
+            "contacts.requests.not needs the feature set rows, which is off"
+        ),
+    ])
+    func contacts_needTheirSet(rule: String, others: String, reason: String) throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("tables.yaml")
-        try "version: 1\ncontacts: {\(kind): []}\n".write(toFile: file, atomically: true, encoding: .utf8)
+        let blocks = """
+            tables: [{table: blocks, primaryKey: [id], tenant: {constant: default}, audience: {select: ['user:{a}']},
+              memberships: [{name: blocked, subject: 'user:{b}', grants: 'blocked-by:{a}'}]}]
+            """
+        try "version: 1\ncontacts: {\(rule)}\n\(blocks)\n".write(toFile: file, atomically: true, encoding: .utf8)
         let mistake = #expect(throws: Settings.Mistake.self) {
             _ = try TestService.settings(["jwtSecret": TestService.secret, "features": others, "tables": file])
         }
-        #expect(mistake?.description.contains("has contacts.\(kind) but the feature set") == true, "\(mistake as Any)")
+        #expect(mistake?.description.contains(reason) == true, "\(mistake as Any)")
     }
 
     // MARK: Reading documents

@@ -58,11 +58,16 @@ import Testing
     /// The stream and the calls that receive a refusal ask the app once. If it has no other token, they get the reason.
     @Test func tokenThatStaysRefused_isRequestedOnce() async throws {
         let asked = Collected<Bool>()
+        let made = Guarded<Tokens?>(nil)
         let provider = BellhopClient.TokenProvider(renewing: { needsNew in
             asked.append(needsNew)
+            // Both wait before the app answers. One that asks after the answer would ask the app again.
+            while needsNew, made.withLock({ $0?.waitingCount }) != 2 { await Task.yield() }
             return "old"
         })
         let tokens = Tokens(provider, clock: StandingClock().clock)
+        made.withLock { $0 = tokens }
+        defer { made.withLock { $0 = nil } }
         #expect(await tokens.get() == "old")
         let problem = ConnectionMachine.Reason(code: "invalid_token.expired", status: 401, detail: "no")
         async let first = tokens.get(spent: "old", problem: problem)

@@ -110,6 +110,9 @@ package final class Tokens: Sendable {
     }
     package var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
+    /// The number of callers that wait for a token.
+    package var waitingCount: Int { state.withLock { $0.waiting.count } }
+
     /// The token that was given out last.
     package var last: String? { state.withLock { $0.given.last } }
 

@@ -25,6 +25,7 @@ public final class App: Sendable {
     /// The server of `/metrics`; nil if it has no address of its own.
     private let metricsServer: Server?
     private let ticker: Ticker
+    let shareWalk: ShareWalk
     private let clockLines: ClockLines
     private let rows: TenantRows
     private let memberships: MembershipRegistry
@@ -103,7 +104,7 @@ public final class App: Sendable {
             try ServiceRoutes.servers(dispatcher, features, streams, metrics: http, shards: shards)
         }
         start.register(server, pipeline)
-        (ticker, clockLines) = (start.ticker(runner, features), start.clockLines)
+        (ticker, clockLines, shareWalk) = (start.ticker(runner, features), start.clockLines, start.shareWalk)
         outbox = start.outbox(reader, admission)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true

@@ -113,7 +113,7 @@ extension ServiceStart {
             runner: runner, ticks: features.flatMap(\.ticks), sweeps: features.flatMap(\.sweeps),
             longWork: features.flatMap(\.longWork),
             prunings: [Idempotency.pruning], lines: clockLines,
-            shares: ShareWalk(hiding: hiddenShares, logger: logger), logger: logger)
+            shares: shareWalk, logger: logger)
     }
 
     /// Returns the sender of webhooks and push messages; nil if neither is set up.

@@ -13,6 +13,7 @@ struct ServiceStart {
     let logger: Logger
     /// The shares of the badges that are hidden from users, because their features are off.
     let hiddenShares: BadgeShares
+    let shareWalk: ShareWalk
     let features: [Feature]
     /// The log from which streams are served.
     let log: LogIdentity
@@ -38,6 +39,7 @@ struct ServiceStart {
         (self.metrics, self.logger) = (metrics, logger)
         features = Catalog.features(on: settings.features)
         self.hiddenShares = hiddenShares ?? Catalog.hiddenShares(on: settings.features)
+        shareWalk = ShareWalk(hiding: self.hiddenShares, logger: logger)
         try Self.prepare(store, logger)
         let (line, reached) = try store.read { try ClockLines.read(boot: machine.boot, in: $0) }
         let steady = SteadyClock(machine, line: line, reached: reached, logger: logger)

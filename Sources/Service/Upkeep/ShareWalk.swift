@@ -40,6 +40,9 @@ final class ShareWalk: Sendable {
 
     init(hiding hidden: BadgeShares, logger: Logger) { (self.hidden, self.logger) = (hidden, logger) }
 
+    /// Whether a walk has ended, and the next one is due later.
+    var isResting: Bool { walk.withLock { $0.place == nil && $0.dueAt > .zero } }
+
     /// Takes some steps, and then pauses.
     func turn(_ runner: TransactionRunner) throws {
         for _ in 0..<Self.stepsAtOnceMax {

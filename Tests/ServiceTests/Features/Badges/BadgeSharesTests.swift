@@ -91,7 +91,7 @@ import Values
         try await probe.register("phone")
         let stream = try await service.listen(as: .user("ada"))
         let calm = try await service.listen(as: .user("calm"))
-        try service.walk(hiding: .bell)
+        try await service.walk(hiding: .bell)
         let update = try await stream.next("badges:update").json
         let got = try await service.call("GET", "/v1/badges", as: .user("ada")).json
         #expect(update == got && got["total"] == 1)
@@ -99,7 +99,7 @@ import Values
         #expect(sent.map(\.summary) == ["badge \(PushProbe.token("phone"))"] && sent.map(\.badge) == [1])
         // A poll with the old version gets the new counts.
         #expect(got["version"].int == stream.ready.json["badges"]["version"].int.map { $0 + 1 })
-        try service.walk(hiding: .messages)
+        try await service.walk(hiding: .messages)
         #expect(try await stream.next("badges:update").json["total"] == 3)
         // There are no messages to hide, so nothing changes for anybody.
         try await service.publish("end", to: "calm")
@@ -113,7 +113,7 @@ import Values
     @Test(arguments: BadgeShare.allCases, [BadgeShares(), [.messages, .requests, .bell]])
     func plantedDifference_isFound(_ share: BadgeShare, _ hidden: BadgeShares) async throws {
         _ = try await Self.fill(service)
-        try service.walk(hiding: hidden)
+        try await service.walk(hiding: hidden)
         #expect(try service.audit() == [])
         let column = SQL(unchecked: share.column)
         let count = BadgeChange(messages: 2, requests: 1, bell: 3)[share]
@@ -132,7 +132,7 @@ import Values
     /// An export has the stored counts of a user, and an erasure deletes them, whatever is hidden.
     @Test func exportAndErasure_includeHiddenShares() async throws {
         _ = try await Self.fill(service)
-        try service.walk(hiding: [.messages, .requests, .bell])
+        try await service.walk(hiding: [.messages, .requests, .bell])
         let backend = TestService.Identity.service()
         let export = try await service.call("GET", "/v1/users/ben/export", as: backend).text
         #expect(export.contains(#""messages":2,"requests":1,"bell":3"#), "\(export)")
@@ -183,8 +183,12 @@ extension TestService {
         }
     }
 
+    /// Waits until the service's own walk, which begins at its start, is no longer under way: it would undo another's.
+    func restWalk() async throws { try await eventually("the walk of the start has ended") { app.shareWalk.isResting } }
+
     /// Walks over all badges at once.
-    func walk(hiding hidden: BadgeShares) throws {
+    func walk(hiding hidden: BadgeShares) async throws {
+        try await restWalk()
         let walk = ShareWalk(hiding: hidden, logger: .silent)
         while try walk.step(app.runner) {}
     }

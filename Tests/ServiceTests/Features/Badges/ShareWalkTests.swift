@@ -16,6 +16,7 @@ import Values
 
     /// Stores users in each tenant. A third has no open request, a third has one, and a third has two.
     private static func populate(_ service: TestService, usersOfTenant count: Int) async throws {
+        try await service.restWalk()
         for tenant in tenants {
             let numbers: SQL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))"
             try await service.app.store.write { db in
@@ -193,7 +194,7 @@ import Values
         let walks = Task.detached {
             var random = SeededGenerator(seed: seed)
             while !Task.isCancelled {
-                try service.walk(hiding: BadgeShares(rawValue: Int.random(in: 0..<8, using: &random)))
+                try await service.walk(hiding: BadgeShares(rawValue: Int.random(in: 0..<8, using: &random)))
                 await Task.yield()
             }
         }
@@ -220,7 +221,7 @@ import Values
         }
         walks.cancel()
         _ = await walks.result
-        try service.walk(hiding: .requests)
+        try await service.walk(hiding: .requests)
         try Self.expectExactShares(service)
         #expect(try service.audit() == [], "seed \(seed)")
         for (user, stream) in zip(users, streams) {
@@ -238,8 +239,9 @@ import Values
     /// Two replicas walk at the same time. Each user gets one version and one event.
     @Test func replicas_doNothingTwice() async throws {
         let (a, b) = try TestService.startReplicas()
+        try await b.restWalk()
         try await Self.populate(a, usersOfTenant: 1000)
-        try await concurrently([a, b]) { try $0.walk(hiding: .requests) }
+        try await concurrently([a, b]) { try await $0.walk(hiding: .requests) }
         let rows = try b.badgeRows().values
         #expect(rows.count == 3000 && rows.allSatisfy { $0.hidden == 2 })
         #expect(rows.allSatisfy { $0.version == ($0.counts[1] > 0 ? 2 : 1) })

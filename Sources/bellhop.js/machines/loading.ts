@@ -35,6 +35,9 @@ export const unloaded: Loading = {
   isLoaded: false, isLoading: false, isAgain: false, isCovered: false, isKept: false, failures: 0, problem: null, since: [],
 };
 
+/** Whether the service does not have the feature. It may have it when a stream opens again. */
+const isOff = ({ problem }: Loading) => problem?.code === "feature.off";
+
 /** @param what `events`: those to apply to the answer again */
 export function advance(
   loading: Loading, input: StoreInput | Refresh,
@@ -44,16 +47,14 @@ export function advance(
   const begin = (changes: Partial<Loading>) => loading.isLoading
     ? { loading: { ...loading, ...changes, isAgain: true }, actions: [], since: [] }
     : { loading: { ...loading, ...changes, isLoading: true, isAgain: false, since: [] }, actions: [fetch], since: [] };
-  // The service does not have the feature. It may have it when a stream opens again.
-  const isOff = loading.problem?.code === "feature.off";
   switch (input.type) {
     case "start": return begin({ isCovered: input.connection === "live" });
-    case "refresh": if (!isOff) return begin({}); break;
+    case "refresh": if (!isOff(loading)) return begin({}); break;
     case "timer": if (input.name === as) return begin({}); break;
     case "answer": if (input.as === as && loading.isLoading) return answered(loading, input, fetch); break;
     case "event": {
       const { name } = input.event;
-      const isGap = isOff ? name === "stream:ready"
+      const isGap = isOff(loading) ? name === "stream:ready"
         : name === "stream:resync" || (name === "stream:ready" && !loading.isCovered);
       if (isGap) return begin({ isCovered: true });
       if (loading.isLoading && events.includes(name)) return { loading: keep(loading, input), actions: [], since: [] };

@@ -737,8 +737,10 @@ class Tests:
                 self.open(page, more=self.with_backend)
                 self.send_test_event(page)
                 assert "notification:created" in page.inner_text("#shot-what")
-                assert page.locator("#badges .badge").count() == 2
+                page.wait_for_selector("#badges [data-key=bell]")
+                assert page.locator("#badges .badge").count() == 2, page.inner_text("#badges")
                 page.click("#views a >> text=Develop")
+                page.wait_for_selector("#view-develop:not([hidden])")
                 assert page.is_visible("#watch-topic") and not page.is_visible("#watch-table")
                 assert not page.is_visible("#publish") and not page.is_visible("#explain")
                 self.shoot(page, "bell-alone")

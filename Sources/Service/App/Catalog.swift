@@ -84,7 +84,7 @@ enum Catalog {
 
     /// Returns what a service with these sets leaves out of its description.
     static func filter(on sets: Set<FeatureSet>, _ settings: Settings) -> DescriptionFilter {
-        let off = features().filter { $0.set.map { !sets.contains($0) } ?? false }
+        let off = others(than: sets)
         return DescriptionFilter(
             operations: Set(
                 off.flatMap(\.endpoints).map { .init(method: $0.method.rawValue.lowercased(), pattern: $0.pattern) }),
@@ -94,15 +94,17 @@ enum Catalog {
 
     /// Returns the shares of the badges that features of other sets maintain.
     static func hiddenShares(on sets: Set<FeatureSet>) -> BadgeShares {
-        features().reduce(into: []) { hidden, feature in
-            guard let set = feature.set, !sets.contains(set), let counted = feature.share else { return }
-            hidden.insert(BadgeShares(counted.share))
-        }
+        others(than: sets).compactMap(\.share).reduce(into: []) { $0.insert(BadgeShares($1.share)) }
+    }
+
+    /// Returns the features of other sets, as they are while they are on.
+    private static func others(than sets: Set<FeatureSet>) -> [Feature] {
+        features().filter { $0.set.map { !sets.contains($0) } ?? false }
     }
 
     /// Returns the events of the log that belong to sets that are off.
     static func withheld(on sets: Set<FeatureSet>) -> WithheldEvents {
-        let off = features().filter { $0.set.map { !sets.contains($0) } ?? false }
+        let off = others(than: sets)
         let (hasRows, hasPublish) = (sets.contains(.rows), sets.contains(.publish))
         return WithheldEvents(
             names: Set(off.flatMap(\.events)), tables: topics(of: off),
